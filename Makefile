@@ -1,0 +1,56 @@
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test unit check soak lock clean bench-append prerequisites
+
+help:            ## what can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
+
+prerequisites:
+	@PYTHON=$(PYTHON) scripts/prerequisites.sh
+
+setup: prerequisites .venv/.ready .jars/.ready    ## install Python packages into .venv and jars into .jars
+
+.venv/.ready: requirements.lock pyproject.toml | prerequisites
+	@echo "installing Python packages into .venv"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.jars/.ready: jars/pom.xml jars/spark/pom.xml jars/broker/pom.xml | prerequisites
+	@echo "fetching jars into .jars"
+	@rm -rf .jars
+	@mvn --quiet --batch-mode --strict-checksums --file jars/pom.xml -Dheadgate.jars=$(CURDIR)/.jars process-resources
+	@touch $@
+
+demo: setup      ## start everything, generate orders, and query the tables with three engines
+	@$(BIN)/python scripts/demo.py
+
+test: setup check    ## everything that CI runs: checks, unit, integration, end to end, faults
+	@$(BIN)/python -m pytest tests/unit
+	@$(BIN)/python -m pytest tests/integration tests/e2e tests/faults
+
+unit: setup      ## the tests that need neither Spark nor a network
+	@$(BIN)/python -m pytest tests/unit
+
+check: setup     ## ruff and mypy
+	@$(BIN)/ruff check src tests bench scripts
+	@$(BIN)/ruff format --check src tests bench scripts
+	@$(BIN)/mypy
+
+soak: setup      ## the drills of the test suite at their full counts
+	@HEADGATE_SOAK=1 $(BIN)/python -m pytest tests/faults tests/integration -m soak
+
+bench-append: setup    ## rows per second of `table sync` beside plain Spark, as a ratio
+	@$(BIN)/python bench/append.py
+
+lock: setup      ## resolve requirements.lock anew from pyproject.toml
+	@$(BIN)/python -m pip install --quiet uv
+	@$(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --all-extras --upgrade \
+		--no-annotate --no-header --no-emit-index-url --no-emit-find-links -o requirements.lock pyproject.toml
+
+clean:           ## remove what setup and runs left behind, the embedded data included
+	@rm -rf .venv .jars .headgate .pytest_cache .mypy_cache .ruff_cache build dist

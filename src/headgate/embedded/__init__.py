@@ -1,0 +1,1 @@
+"""The parts that run when no URL replaces them, and the supervisor that runs them."""

@@ -1,0 +1,137 @@
+"""The whole error tree. Retry is decided by type: transient errors pass by themselves, terminal ones do not.
+
+HeadgateError
+├── TransientError          wait and try again; nothing is wrong with what was asked
+│   ├── KafkaUnavailable
+│   ├── RegistryUnavailable
+│   ├── CatalogUnavailable
+│   ├── ServerUnavailable   the control API does not answer
+│   └── CommitUnknown       a commit was sent and its outcome was not learned; read the position, then go on
+└── TerminalError           the same call fails again until somebody changes something
+    ├── ConfigError
+    ├── InvalidRequest
+    ├── NotFound
+    ├── AlreadyExists
+    ├── NotRunning          no Headgate on this data folder
+    ├── DataFolderInUse
+    ├── PortTaken
+    ├── PrerequisiteMissing
+    ├── UnsupportedSchema   a schema that no table can be made from
+    └── TableStopped        what suspends a table
+        ├── PositionMissing
+        ├── TopicReplaced
+        ├── OffsetsLost
+        ├── BadRecords
+        ├── SchemaConflict
+        └── StaleBatch      another engine has committed past this batch
+"""
+
+from typing import ClassVar
+
+
+class HeadgateError(Exception):
+    """What happened, to what; `remedy` says what to do next."""
+
+    transient: ClassVar[bool] = False
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}".strip()
+
+
+class TransientError(HeadgateError):
+    """Passes by itself: wait and try again."""
+
+    transient = True
+
+
+class KafkaUnavailable(TransientError):
+    """No broker answered, or it answered that it cannot now."""
+
+
+class RegistryUnavailable(TransientError):
+    """The schema registry did not answer, or answered 5xx. Never a dead letter."""
+
+
+class CatalogUnavailable(TransientError):
+    """The Iceberg catalog did not answer."""
+
+
+class ServerUnavailable(TransientError):
+    """The control API did not answer."""
+
+
+class CommitUnknown(TransientError):
+    """A commit was sent and its outcome was not learned: the table itself says what became of it."""
+
+
+class TerminalError(HeadgateError):
+    """The same call fails again until somebody changes something."""
+
+
+class ConfigError(TerminalError):
+    """The configuration does not say something that can be run."""
+
+
+class InvalidRequest(TerminalError):
+    """What was asked makes no sense; nothing was changed."""
+
+
+class NotFound(TerminalError):
+    """There is no such thing."""
+
+
+class AlreadyExists(TerminalError):
+    """There is one already."""
+
+
+class NotRunning(TerminalError):
+    """No Headgate runs on this data folder."""
+
+
+class DataFolderInUse(TerminalError):
+    """Another `headgate up` has this data folder."""
+
+
+class PortTaken(TerminalError):
+    """Another process listens on a port that was configured."""
+
+
+class PrerequisiteMissing(TerminalError):
+    """A program or file that Headgate needs is not there."""
+
+
+class UnsupportedSchema(TerminalError):
+    """No table can be made from this schema; the message names the path of the field."""
+
+
+class TableStopped(TerminalError):
+    """A table cannot go on without a decision by its owner: it is suspended with this reason."""
+
+
+class PositionMissing(TableStopped):
+    """A table with history carries no position: starting afresh would double its rows."""
+
+
+class TopicReplaced(TableStopped):
+    """The topic was deleted and created again: the table's offsets mean nothing in it."""
+
+
+class OffsetsLost(TableStopped):
+    """Retention removed records before they were materialized."""
+
+
+class BadRecords(TableStopped):
+    """Records that cannot be decoded, under the policy `suspend`."""
+
+
+class SchemaConflict(TableStopped):
+    """A schema in the topic does not fit the table."""
+
+
+class StaleBatch(TableStopped):
+    """Another engine has committed past this batch: this engine must look again before it writes."""

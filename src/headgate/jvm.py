@@ -1,0 +1,74 @@
+"""A small JVM beside a Python process, for what only Java libraries do. Reached by py4j with a token."""
+
+import os
+import shutil
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import pyspark
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+from headgate.errors import PrerequisiteMissing
+
+
+def java_binary() -> str:
+    """The JVM that JAVA_HOME or the PATH names."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(str(Path(home) / "bin" / "java") if home else "java")
+    if found is None:
+        raise PrerequisiteMissing("No Java was found.", "Install a JDK 17 or newer, or set JAVA_HOME.")
+    return found
+
+
+def jars_in(folder: Path) -> list[Path]:
+    jars = sorted(folder.glob("*.jar"))
+    if not jars:
+        raise PrerequisiteMissing(f"There are no jars in {folder}.", "Run `make setup`.")
+    return jars
+
+
+def spark_home_jars() -> Path:
+    return Path(pyspark.__file__).parent / "jars"
+
+
+class Jvm:
+    """One JVM with Spark's jars and ours. It ends when this process does, whatever ends it."""
+
+    def __init__(self, jars_folder: Path, heap: str = "512m") -> None:
+        self._jars = jars_in(jars_folder / "spark")
+        self._heap = heap
+
+    @cached_property
+    def gateway(self) -> JavaGateway:
+        own = spark_home_jars()
+        port, token = launch_gateway(
+            classpath=os.pathsep.join([*(str(j) for j in self._jars), f"{own}/*"]),
+            jarpath=str(next(own.glob("py4j*.jar"))),
+            javaopts=[f"-Xmx{self._heap}", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"],
+            java_path=java_binary(),
+            die_on_exit=True,
+            enable_auth=True,
+            redirect_stdout=None,
+            redirect_stderr=None,
+        )
+        return JavaGateway(
+            gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True)
+        )
+
+    @property
+    def java(self) -> Any:
+        """The root of Java's packages: `jvm.java.org.apache.avro.Schema`."""
+        return self.gateway.jvm
+
+    def close(self) -> None:
+        self.gateway.shutdown()
+        process = getattr(self.gateway, "java_process", None)
+        if process is not None:
+            process.wait(timeout=10)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

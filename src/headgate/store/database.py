@@ -1,0 +1,59 @@
+"""Opens a control database and brings its schema up to date."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import make_url
+
+BUSY_TIMEOUT_MS = 30_000
+
+
+def open_database(url: str) -> Engine:
+    """An engine on `url`. SQLite gets WAL, full durability, and waits for other processes' locks."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        if parsed.database:
+            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        engine = create_engine(url, connect_args={"autocommit": False})
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_immediate)
+        return engine
+    return create_engine(url, pool_pre_ping=True)
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    # We emit BEGIN ourselves: the driver's own is deferred, and a read that turns into a write then fails
+    # with "locked" at once instead of waiting.
+    connection.autocommit = True
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _begin_immediate(connection: Connection) -> None:
+    immediate = connection.get_execution_options().get("read_only") is not True
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the schema to the newest version; nothing to do when it is there already."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A transaction that only reads: it never waits for a writer."""
+    with engine.connect().execution_options(read_only=True) as connection:
+        yield connection

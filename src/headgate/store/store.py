@@ -1,0 +1,268 @@
+"""The records that CLI, API and configuration write and that the engine reconciles."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Engine, RowMapping
+
+from headgate.errors import AlreadyExists, NotFound
+from headgate.model import TableSpec, TableState
+from headgate.store.database import migrate, open_database, reading
+
+_metadata = sa.MetaData()
+_tables = sa.Table(
+    "tables",
+    _metadata,
+    sa.Column("topic", sa.String, primary_key=True),
+    sa.Column("spec", sa.JSON),
+    sa.Column("desired", sa.String),
+    sa.Column("sync_request", sa.String),
+    sa.Column("created_at", sa.Float),
+)
+_status = sa.Table(
+    "table_status",
+    _metadata,
+    sa.Column("topic", sa.String, primary_key=True),
+    sa.Column("state", sa.String),
+    sa.Column("reason", sa.String),
+    sa.Column("since", sa.Float),
+    sa.Column("detail", sa.JSON),
+    sa.Column("updated_at", sa.Float),
+)
+_processes = sa.Table(
+    "processes",
+    _metadata,
+    sa.Column("name", sa.String, primary_key=True),
+    sa.Column("wanted", sa.Boolean),
+    sa.Column("instance", sa.String),
+    sa.Column("pid", sa.Integer),
+    sa.Column("state", sa.String),
+    sa.Column("detail", sa.JSON),
+    sa.Column("beat_at", sa.Float),
+)
+_events = sa.Table(
+    "events",
+    _metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("at", sa.Float),
+    sa.Column("subject", sa.String),
+    sa.Column("kind", sa.String),
+    sa.Column("message", sa.String),
+)
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """Where a table stands, as the engine last said."""
+
+    state: TableState
+    reason: str
+    since: float
+    detail: Mapping[str, Any]
+    updated_at: float
+
+
+@dataclass(frozen=True)
+class TableRecord:
+    """What is wanted of a table (`enabled` or `suspended`), and where it stands."""
+
+    spec: TableSpec
+    desired: str
+    sync_request: str | None
+    created_at: float
+    status: TableStatus
+
+
+@dataclass(frozen=True)
+class ProcessRecord:
+    """A process of Headgate, as it last said of itself."""
+
+    name: str
+    wanted: bool = False
+    instance: str | None = None
+    pid: int | None = None
+    state: str = "stopped"
+    detail: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    beat_at: float = 0.0
+
+
+class Store:
+    """Control state behind one SQLAlchemy engine. Every method is one transaction."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    @classmethod
+    def open(cls, url: str) -> "Store":
+        engine = open_database(url)
+        migrate(engine)
+        return cls(engine)
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    # -- tables
+
+    def enable_table(self, spec: TableSpec) -> None:
+        """A new table is Pending until the engine takes it up; one that is enabled already is refused."""
+        now = time.time()
+        with self.engine.begin() as connection:
+            if connection.execute(sa.select(_tables).where(_tables.c.topic == spec.topic)).first():
+                raise AlreadyExists(
+                    f"Topic '{spec.topic}' is a table already.",
+                    f"See `headgate table show {spec.topic}`; disable it first to enable it differently.",
+                )
+            connection.execute(
+                _tables.insert().values(
+                    topic=spec.topic, spec=spec.to_dict(), desired="enabled", created_at=now
+                )
+            )
+            self._put_status(connection, spec.topic, TableState.PENDING, "waiting for the engine", {})
+            self._log(connection, spec.topic, "enabled", f"from {spec.start.kind.value}")
+
+    def set_desired(self, topic: str, desired: str) -> None:
+        """`enabled` or `suspended`; the engine follows."""
+        with self.engine.begin() as connection:
+            self._update_table(connection, topic, desired=desired)
+            if desired == "enabled":
+                self._put_status(connection, topic, TableState.PENDING, "waiting for the engine", None)
+            self._log(connection, topic, desired, "by request")
+
+    def request_sync(self, topic: str, token: str) -> None:
+        """Ask the engine to catch up at once; it reports `token` as `synced` when it has."""
+        with self.engine.begin() as connection:
+            self._update_table(connection, topic, sync_request=token)
+
+    def remove_table(self, topic: str) -> None:
+        with self.engine.begin() as connection:
+            found = connection.execute(_tables.delete().where(_tables.c.topic == topic))
+            if not found.rowcount:
+                raise _no_table(topic)
+            connection.execute(_status.delete().where(_status.c.topic == topic))
+            self._log(connection, topic, "disabled", "by request")
+
+    def tables(self) -> list[TableRecord]:
+        with reading(self.engine) as connection:
+            rows = connection.execute(self._select_tables().order_by(_tables.c.topic)).mappings()
+            return [_table_record(row) for row in rows]
+
+    def table(self, topic: str) -> TableRecord:
+        with reading(self.engine) as connection:
+            row = connection.execute(self._select_tables().where(_tables.c.topic == topic)).mappings().first()
+        if row is None:
+            raise _no_table(topic)
+        return _table_record(row)
+
+    def report(self, topic: str, state: TableState, reason: str, detail: Mapping[str, Any]) -> None:
+        """The engine's word on a table. One that was disabled meanwhile stays gone."""
+        with self.engine.begin() as connection:
+            before = connection.execute(
+                sa.select(_status.c.state, _status.c.reason).where(_status.c.topic == topic)
+            ).first()
+            if before is None:
+                return
+            self._put_status(connection, topic, state, reason, detail)
+            if (before.state, before.reason) != (state.value, reason):
+                self._log(connection, topic, state.value, reason)
+
+    # -- processes
+
+    def beat(
+        self, name: str, instance: str, pid: int, state: str, detail: Mapping[str, Any] | None = None
+    ) -> None:
+        """A process says that it lives."""
+        values = {
+            "instance": instance,
+            "pid": pid,
+            "state": state,
+            "detail": dict(detail or {}),
+            "beat_at": time.time(),
+        }
+        self._put_process(name, values)
+
+    def want(self, name: str, wanted: bool = True) -> None:
+        """Ask the supervisor to have a process running, or not."""
+        self._put_process(name, {"wanted": wanted})
+
+    def process(self, name: str) -> ProcessRecord:
+        with reading(self.engine) as connection:
+            row = connection.execute(sa.select(_processes).where(_processes.c.name == name)).mappings().first()
+        return ProcessRecord(**row) if row is not None else ProcessRecord(name)
+
+    # -- events
+
+    def log(self, subject: str, kind: str, message: str) -> None:
+        with self.engine.begin() as connection:
+            self._log(connection, subject, kind, message)
+
+    def events(self, subject: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
+        """The newest first."""
+        query = sa.select(_events).order_by(_events.c.id.desc()).limit(limit)
+        if subject is not None:
+            query = query.where(_events.c.subject == subject)
+        with reading(self.engine) as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+    # -- within a transaction
+
+    def _select_tables(self) -> sa.Select[Any]:
+        return sa.select(
+            _tables, _status.c.state, _status.c.reason, _status.c.since, _status.c.detail, _status.c.updated_at
+        ).join(_status, _status.c.topic == _tables.c.topic)
+
+    def _update_table(self, connection: Connection, topic: str, **values: Any) -> None:
+        if not connection.execute(_tables.update().where(_tables.c.topic == topic).values(**values)).rowcount:
+            raise _no_table(topic)
+
+    def _put_status(
+        self,
+        connection: Connection,
+        topic: str,
+        state: TableState,
+        reason: str,
+        detail: Mapping[str, Any] | None,
+    ) -> None:
+        now = time.time()
+        before = connection.execute(sa.select(_status).where(_status.c.topic == topic)).mappings().first()
+        kept = before is not None and before["state"] == state.value and before["reason"] == reason
+        values: dict[str, Any] = {
+            "state": state.value,
+            "reason": reason,
+            "since": before["since"] if before is not None and kept else now,
+            "updated_at": now,
+        }
+        if detail is not None:
+            values["detail"] = dict(detail)
+        if before is None:
+            connection.execute(_status.insert().values(topic=topic, **{"detail": {}, **values}))
+        else:
+            connection.execute(_status.update().where(_status.c.topic == topic).values(**values))
+
+    def _put_process(self, name: str, values: Mapping[str, Any]) -> None:
+        with self.engine.begin() as connection:
+            if connection.execute(_processes.update().where(_processes.c.name == name).values(**values)).rowcount:
+                return
+            blank = {"wanted": False, "state": "stopped", "detail": {}, "beat_at": 0.0}
+            connection.execute(_processes.insert().values(name=name, **{**blank, **values}))
+
+    def _log(self, connection: Connection, subject: str, kind: str, message: str) -> None:
+        connection.execute(
+            _events.insert().values(at=time.time(), subject=subject, kind=kind, message=message)
+        )
+
+
+def _table_record(row: RowMapping) -> TableRecord:
+    status = TableStatus(
+        TableState(row["state"]), row["reason"], row["since"], row["detail"], row["updated_at"]
+    )
+    return TableRecord(
+        TableSpec.from_dict(row["spec"]), row["desired"], row["sync_request"], row["created_at"], status
+    )
+
+
+def _no_table(topic: str) -> NotFound:
+    return NotFound(f"There is no table for topic '{topic}'.", f"Make one: `headgate table enable {topic}`.")
