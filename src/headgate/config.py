@@ -74,17 +74,19 @@ class Store(Section):
 
 
 class Settings(Section):
+    """All of it, frozen: what passes between the parts."""
+
     data: Path = Path(".headgate")
     jars: Path | None = Field(None, description="Where `make setup` put the jars.")
-    cluster: Cluster = Field(default_factory=Cluster)
-    ports: Ports = Field(default_factory=Ports)
-    kafka: Kafka = Field(default_factory=Kafka)
-    registry: Registry = Field(default_factory=Registry)
-    catalog: Catalog = Field(default_factory=Catalog)
-    spark: Spark = Field(default_factory=Spark)
-    query: Query = Field(default_factory=Query)
-    engine: Engine = Field(default_factory=Engine)
-    store: Store = Field(default_factory=Store)
+    cluster: Cluster = Cluster()
+    ports: Ports = Ports()
+    kafka: Kafka = Kafka()
+    registry: Registry = Registry()
+    catalog: Catalog = Catalog()
+    spark: Spark = Spark()
+    query: Query = Query()
+    engine: Engine = Engine()
+    store: Store = Store()
 
     @property
     def store_url(self) -> str:

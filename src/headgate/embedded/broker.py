@@ -60,9 +60,7 @@ class Broker:
         self.folder.mkdir(parents=True, exist_ok=True)
         config = self.folder / "broker.properties"
         config.write_text(
-            PROPERTIES.format(
-                port=self.port, controller_port=self.controller_port, logs=self.folder / "logs"
-            )
+            PROPERTIES.format(port=self.port, controller_port=self.controller_port, logs=self.folder / "logs")
         )
         if not (self.folder / "logs" / "meta.properties").exists():
             self._format(config)

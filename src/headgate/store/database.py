@@ -19,7 +19,7 @@ def open_database(url: str) -> Engine:
     if parsed.get_backend_name() == "sqlite":
         if parsed.database:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
-        engine = create_engine(url, connect_args={"autocommit": False})
+        engine = create_engine(url)
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_immediate)
         return engine
@@ -29,7 +29,7 @@ def open_database(url: str) -> Engine:
 def _prepare_sqlite(connection: Any, _: object) -> None:
     # We emit BEGIN ourselves: the driver's own is deferred, and a read that turns into a write then fails
     # with "locked" at once instead of waiting.
-    connection.autocommit = True
+    connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
     cursor.execute("PRAGMA journal_mode = WAL")

@@ -190,7 +190,9 @@ class Store:
 
     def process(self, name: str) -> ProcessRecord:
         with reading(self.engine) as connection:
-            row = connection.execute(sa.select(_processes).where(_processes.c.name == name)).mappings().first()
+            row = (
+                connection.execute(sa.select(_processes).where(_processes.c.name == name)).mappings().first()
+            )
         return ProcessRecord(**row) if row is not None else ProcessRecord(name)
 
     # -- events
@@ -211,7 +213,12 @@ class Store:
 
     def _select_tables(self) -> sa.Select[Any]:
         return sa.select(
-            _tables, _status.c.state, _status.c.reason, _status.c.since, _status.c.detail, _status.c.updated_at
+            _tables,
+            _status.c.state,
+            _status.c.reason,
+            _status.c.since,
+            _status.c.detail,
+            _status.c.updated_at,
         ).join(_status, _status.c.topic == _tables.c.topic)
 
     def _update_table(self, connection: Connection, topic: str, **values: Any) -> None:
@@ -244,7 +251,9 @@ class Store:
 
     def _put_process(self, name: str, values: Mapping[str, Any]) -> None:
         with self.engine.begin() as connection:
-            if connection.execute(_processes.update().where(_processes.c.name == name).values(**values)).rowcount:
+            if connection.execute(
+                _processes.update().where(_processes.c.name == name).values(**values)
+            ).rowcount:
                 return
             blank = {"wanted": False, "state": "stopped", "detail": {}, "beat_at": 0.0}
             connection.execute(_processes.insert().values(name=name, **{**blank, **values}))

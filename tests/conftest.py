@@ -1,0 +1,47 @@
+"""What tests share: one broker and one small JVM for the whole run, ended with it."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headgate.config import Settings, load_settings
+from headgate.embedded.broker import Broker, wait_for_kafka
+from headgate.embedded.ports import free_port
+from headgate.jvm import Jvm
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings on an empty data folder of the test's own."""
+    return load_settings(environment={}, data=tmp_path / "data")
+
+
+@pytest.fixture(scope="session")
+def jars() -> Path:
+    return load_settings(environment={}).jars_folder
+
+
+@pytest.fixture(scope="session")
+def jvm(jars: Path) -> Iterator[Jvm]:
+    """The JVM that the server has behind it."""
+    with Jvm(jars) as jvm:
+        yield jvm
+
+
+@pytest.fixture(scope="session")
+def broker(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A real broker. Tests share it: they name their topics after themselves."""
+    broker = Broker(tmp_path_factory.mktemp("broker"), free_port(), free_port(), jars)
+    log = broker.folder / "broker.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            broker.prepare(), stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            wait_for_kafka(broker.bootstrap, alive=lambda: process.poll() is None)
+            yield broker
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
