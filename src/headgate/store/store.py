@@ -184,6 +184,18 @@ class Store:
         }
         self._put_process(name, values)
 
+    def keep(
+        self, name: str, instance: str, state: str, detail: Mapping[str, Any] | None = None
+    ) -> bool:
+        """As `beat`, but False, and nothing written, when another instance has taken the name since."""
+        update = (
+            _processes.update()
+            .where(_processes.c.name == name, _processes.c.instance == instance)
+            .values(state=state, detail=dict(detail or {}), beat_at=time.time())
+        )
+        with self.engine.begin() as connection:
+            return bool(connection.execute(update).rowcount)
+
     def want(self, name: str, wanted: bool = True) -> None:
         """Ask the supervisor to have a process running, or not."""
         self._put_process(name, {"wanted": wanted})

@@ -1,0 +1,150 @@
+"""Avro schemas become table types. What has no exact table type is refused with the path of the field."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import types as t
+
+from headgate.errors import UnsupportedSchema
+
+_PRIMITIVES: Mapping[str, t.DataType] = {
+    "boolean": t.BooleanType(),
+    "int": t.IntegerType(),
+    "long": t.LongType(),
+    "float": t.FloatType(),
+    "double": t.DoubleType(),
+    "bytes": t.BinaryType(),
+    "string": t.StringType(),
+}
+_LOGICAL: Mapping[tuple[str, str], t.DataType] = {
+    ("int", "date"): t.DateType(),
+    ("long", "timestamp-millis"): t.TimestampType(),
+    ("long", "timestamp-micros"): t.TimestampType(),
+    ("long", "local-timestamp-millis"): t.TimestampNTZType(),
+    ("long", "local-timestamp-micros"): t.TimestampNTZType(),
+    ("string", "uuid"): t.StringType(),
+}
+
+
+def table_type(schema: str) -> t.StructType:
+    """The columns of a table for records of this schema. Every column is optional: a field that a later
+    schema drops turns NULL."""
+    found = _Reader().type_of(json.loads(schema), path="")
+    if not isinstance(found, t.StructType):
+        raise UnsupportedSchema(
+            f"The value's schema is {found.simpleString()}, not a record.",
+            "Only topics of records can be tables now.",
+        )
+    return found
+
+
+class _Reader:
+    """Walks one schema, with the named types met so far."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, t.DataType] = {}
+        self._open: list[str] = []
+
+    def type_of(self, schema: Any, path: str, namespace: str = "") -> t.DataType:
+        if isinstance(schema, list):
+            return self._union(schema, path, namespace)
+        if isinstance(schema, str):
+            return self._by_name(schema, path, namespace)
+        kind = schema["type"]
+        if isinstance(kind, (dict, list)):
+            return self.type_of(kind, path, namespace)
+        match kind:
+            case "record" | "error":
+                return self._record(schema, path, namespace)
+            case "enum":
+                return self._define(schema, namespace, t.StringType())
+            case "fixed":
+                return self._define(schema, namespace, self._fixed(schema, path))
+            case "array":
+                return t.ArrayType(self.type_of(schema["items"], f"{path}[]", namespace))
+            case "map":
+                return t.MapType(t.StringType(), self.type_of(schema["values"], f"{path}{{}}", namespace))
+            case _:
+                return self._primitive(schema, kind, path, namespace)
+
+    def _primitive(self, schema: Mapping[str, Any], kind: str, path: str, namespace: str) -> t.DataType:
+        logical = schema.get("logicalType")
+        if kind == "bytes" and logical == "decimal":
+            return _decimal(schema, path)
+        if logical is None or kind not in _PRIMITIVES:
+            return self._by_name(kind, path, namespace)
+        if (kind, logical) in _LOGICAL:
+            return _LOGICAL[kind, logical]
+        raise _refused(path, f"the logical type {logical} of {kind}")
+
+    def _by_name(self, name: str, path: str, namespace: str) -> t.DataType:
+        if name in _PRIMITIVES:
+            return _PRIMITIVES[name]
+        if name == "null":
+            raise _refused(path, "a type that is always null")
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        if full in self._open:
+            raise _refused(path, f"the recursive type {full}")
+        if full not in self._named:
+            raise _refused(path, f"the undefined type {full}")
+        return self._named[full]
+
+    def _record(self, schema: Mapping[str, Any], path: str, namespace: str) -> t.StructType:
+        full, inner = _full_name(schema, namespace)
+        self._open.append(full)
+        fields = []
+        seen: dict[str, str] = {}
+        for field in schema["fields"]:
+            name = field["name"]
+            where = f"{path}.{name}".lstrip(".")
+            if name.lower() in seen:
+                raise _refused(where, f"a name that differs only by case from '{seen[name.lower()]}'")
+            seen[name.lower()] = name
+            fields.append(t.StructField(name, self.type_of(field["type"], where, inner)))
+        self._open.pop()
+        found = t.StructType(fields)
+        self._named[full] = found
+        return found
+
+    def _union(self, branches: list[Any], path: str, namespace: str) -> t.DataType:
+        real = [branch for branch in branches if branch != "null"]
+        if len(real) != 1:
+            raise _refused(path, f"a union of {len(real)} types other than null")
+        return self.type_of(real[0], path, namespace)
+
+    def _define(self, schema: Mapping[str, Any], namespace: str, found: t.DataType) -> t.DataType:
+        self._named[_full_name(schema, namespace)[0]] = found
+        return found
+
+    def _fixed(self, schema: Mapping[str, Any], path: str) -> t.DataType:
+        match schema.get("logicalType"):
+            case None:
+                return t.BinaryType()
+            case "decimal":
+                return _decimal(schema, path)
+            case logical:
+                raise _refused(path, f"the logical type {logical} of fixed")
+
+
+def _full_name(schema: Mapping[str, Any], namespace: str) -> tuple[str, str]:
+    """The full name of a named type, and the namespace that holds inside it."""
+    name = schema["name"]
+    if "." in name:
+        return name, name.rpartition(".")[0]
+    inner = schema.get("namespace", namespace)
+    return (f"{inner}.{name}" if inner else name), inner
+
+
+def _decimal(schema: Mapping[str, Any], path: str) -> t.DecimalType:
+    precision, scale = schema["precision"], schema.get("scale", 0)
+    if precision > 38:
+        raise _refused(path, f"a decimal of {precision} digits, more than 38,")
+    return t.DecimalType(precision, scale)
+
+
+def _refused(path: str, what: str) -> UnsupportedSchema:
+    return UnsupportedSchema(
+        f"Field '{path}' has {what} which no table column holds exactly.",
+        "Leave the field out or give it a type of docs/reference/types.md.",
+    )

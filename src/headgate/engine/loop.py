@@ -1,0 +1,190 @@
+"""The reconciling loop: what is wanted, what is there, what to do next."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from headgate.config import Engine as EngineSettings
+from headgate.engine.source import KafkaSource
+from headgate.engine.task import FAILED_AFTER, TableTask
+from headgate.errors import HeadgateError, StaleBatch, TerminalError, TransientError
+from headgate.model import TableState
+from headgate.store import Store, TableRecord
+from headgate.tables.lake import Lake
+from headgate.tables.materialize import BatchReport, Materializer, TopicView
+
+log = logging.getLogger(__name__)
+
+
+class Loop:
+    """Runs the tables that the store wants, each at most one batch at a time."""
+
+    def __init__(
+        self,
+        store: Store,
+        source: KafkaSource,
+        lake: Lake,
+        make: Callable[[TableRecord], Materializer],
+        settings: EngineSettings,
+    ) -> None:
+        self._store = store
+        self._source = source
+        self._lake = lake
+        self._make = make
+        self._tasks: dict[str, TableTask] = {}
+        # Set when a batch has ended: the next round need not wait for the clock.
+        self.wake = threading.Event()
+        self._workers = ThreadPoolExecutor(settings.workers, thread_name_prefix="table")
+
+    def tick(self) -> None:
+        """One round: reconcile, look at Kafka once for all tables, start what is due."""
+        records = {record.spec.topic: record for record in self._store.tables()}
+        self._collect()
+        self._reconcile(records)
+        active = [topic for topic, task in self._tasks.items() if task.running is None]
+        if not active:
+            return
+        try:
+            views = self._source.views(active)
+        except TransientError as error:
+            log.warning("Kafka does not answer: %s", error)
+            for topic in active:
+                self._tell(topic, self._tasks[topic], TableState.DEGRADED, f"waiting for Kafka: {error}")
+            return
+        for topic in active:
+            view = views.get(topic)
+            if view is None:
+                gone = f"Topic '{topic}' does not exist. Create it, or disable the table."
+                self._tell(topic, self._tasks[topic], TableState.DEGRADED, gone)
+            else:
+                self._look_at(records[topic], self._tasks[topic], view)
+
+    def close(self, wait_seconds: float = 3.0) -> None:
+        """Start nothing more; give what runs a moment."""
+        deadline = time.monotonic() + wait_seconds
+        while time.monotonic() < deadline and any(task.running for task in self._tasks.values()):
+            if all(task.running is None or task.running.done() for task in self._tasks.values()):
+                break
+            time.sleep(0.05)
+        self._workers.shutdown(wait=False, cancel_futures=True)
+
+    # -- reconciling
+
+    def _reconcile(self, records: dict[str, TableRecord]) -> None:
+        for topic in [t for t in self._tasks if t not in records]:
+            del self._tasks[topic]
+        for topic, record in records.items():
+            task = self._tasks.get(topic)
+            if task is not None and task.running is not None:
+                continue  # a batch under way ends first
+            match record.desired:
+                case "enabled":
+                    if task is None:
+                        self._tasks[topic] = TableTask(self._make(record), synced=_synced(record))
+                case "suspended":
+                    self._tasks.pop(topic, None)
+                    if record.status.state is not TableState.SUSPENDED:
+                        self._store.report(topic, TableState.SUSPENDED, "by request", record.status.detail)
+                case "disabled" | "purged":
+                    self._tasks.pop(topic, None)
+                    self._remove(record)
+
+    def _remove(self, record: TableRecord) -> None:
+        topic = record.spec.topic
+        try:
+            if record.desired == "purged":
+                self._lake.drop(topic)
+            self._store.remove_table(topic)
+        except HeadgateError as error:
+            log.warning("Table '%s' cannot be removed yet: %s", topic, error)
+            self._store.report(topic, TableState.DEGRADED, f"to be removed: {error}", record.status.detail)
+
+    # -- batches
+
+    def _look_at(self, record: TableRecord, task: TableTask, view: TopicView) -> None:
+        now = time.monotonic()
+        behind = task.see(view, now, time.time())
+        task.request_sync(record.sync_request, view)
+        due = task.due(behind, now)
+        if not task.failures and not task.schemaless:
+            syncing = not task.opened or task.sync_target is not None or (task.backlog and behind > 0)
+            state = TableState.SYNCING if syncing else TableState.RUNNING
+            self._tell(record.spec.topic, task, state, "", view)
+        if due:
+            task.running = self._workers.submit(self._work, task, view)
+            task.running.add_done_callback(lambda _: self.wake.set())
+
+    def _work(self, task: TableTask, view: TopicView) -> BatchReport | None:
+        """In a worker thread."""
+        materializer = task.materializer
+        if not materializer.open(view):
+            return None
+        task.opened = True
+        return materializer.run(view)
+
+    def _collect(self) -> None:
+        """Take in what the workers have done since the last round."""
+        for topic, task in list(self._tasks.items()):
+            if task.running is None or not task.running.done():
+                continue
+            done, task.running = task.running, None
+            error = done.exception()
+            now = time.monotonic()
+            if error is None:
+                self._after(topic, task, done.result(), now)
+            elif isinstance(error, Exception):
+                self._after_failure(topic, task, error, now)
+            else:
+                raise error
+
+    def _after(self, topic: str, task: TableTask, report: BatchReport | None, now: float) -> None:
+        task.failures = 0
+        if not task.opened:
+            # No schema yet: ask again soon, without a Spark job.
+            task.retry_at = now + 2.0
+            task.schemaless = True
+            subject = f"{topic}-value"
+            reason = f"waiting for a schema: register one for subject '{subject}'"
+            self._tell(topic, task, TableState.PENDING, reason)
+            return
+        task.schemaless = False
+        task.finished(report, time.time())
+
+    def _after_failure(self, topic: str, task: TableTask, error: Exception, now: float) -> None:
+        task.failed(now)
+        # Whatever was believed of the table may be what was wrong.
+        task.materializer.forget()
+        task.opened = False
+        match error:
+            case StaleBatch() | TransientError():
+                log.warning("Table '%s' tries again: %s", topic, error)
+                state = TableState.FAILED if task.failures >= FAILED_AFTER else TableState.DEGRADED
+                self._tell(topic, task, state, f"trying again: {error}")
+            case TerminalError():
+                log.warning("Table '%s' is suspended: %s", topic, error)
+                self._tell(topic, task, TableState.SUSPENDED, str(error))
+                self._store.set_desired(topic, "suspended")
+            case _:
+                log.error("Table '%s' failed", topic, exc_info=error)
+                what = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+                self._tell(topic, task, TableState.FAILED, f"trying again: {what}")
+
+    def _tell(
+        self, topic: str, task: TableTask, state: TableState, reason: str, view: TopicView | None = None
+    ) -> None:
+        """Report, when it says something new."""
+        task.state, task.reason = state, reason
+        said = {"state": state.value, "reason": reason, **task.detail(view)}
+        if said == task.told:
+            return
+        task.told = said
+        detail = {key: value for key, value in said.items() if key not in ("state", "reason")}
+        self._store.report(topic, state, reason, detail)
+
+
+def _synced(record: TableRecord) -> str | None:
+    """The sync that an earlier engine had finished."""
+    found = record.status.detail.get("synced")
+    return found if isinstance(found, str) else None

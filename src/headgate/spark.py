@@ -1,0 +1,60 @@
+"""The only place that builds a SparkSession."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from headgate.config import Settings
+from headgate.jvm import jars_in
+
+# The catalog's name in SQL: lake.<cluster>.<topic>.
+CATALOG = "lake"
+_LOGGING = Path(__file__).parent / "spark-log4j2.properties"
+
+
+def build_session(
+    settings: Settings,
+    name: str,
+    memory: str,
+    catalog: Mapping[str, str],
+    extra: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A driver named `name`, with the Iceberg catalog `lake` made of the properties `catalog`."""
+    scratch = settings.data / "scratch" / name
+    scratch.mkdir(parents=True, exist_ok=True)
+    local = settings.spark.master.startswith("local")
+    jars = jars_in(settings.jars_folder / "spark")
+    config = {
+        "spark.app.name": f"headgate-{name}",
+        "spark.driver.memory": memory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -XX:+ExitOnOutOfMemoryError",
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.caseSensitive": "true",
+        # Spark serves nothing to other machines when it runs on this one.
+        **({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} if local else {}),
+        # In local mode the class path needs no copies; executors elsewhere fetch the jars.
+        **(
+            {"spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
+            if local
+            else {"spark.jars": ",".join(map(str, jars))}
+        ),
+        **{f"spark.sql.catalog.{CATALOG}.{key}": value for key, value in catalog.items() if key != "type"},
+        f"spark.sql.catalog.{CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
+        f"spark.sql.catalog.{CATALOG}.type": "rest",
+        # Another process commits: a cached table would be an old one.
+        f"spark.sql.catalog.{CATALOG}.cache-enabled": "false",
+        **(extra or {}),
+        **settings.spark.properties,
+    }
+    builder = SparkSession.Builder().master(settings.spark.master)
+    for key, value in config.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

@@ -1,0 +1,1 @@
+"""Topics become tables: position, batch, files, commit."""

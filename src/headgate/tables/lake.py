@@ -1,0 +1,217 @@
+"""Iceberg's own client, in the JVM of the Spark driver: load, create, evolve, commit, drop."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, cast
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.sql import SparkSession
+from pyspark.sql import types as t
+
+from headgate.errors import CatalogUnavailable, CommitUnknown, SchemaConflict, StaleBatch
+from headgate.model import BATCH_KEY, MANAGED_KEY, TOPIC_KEY, Batch
+from headgate.spark import CATALOG
+
+# What a table is created with. Retries are off: Iceberg's client would rebase a batch that is stale.
+_PROPERTIES: Mapping[str, str] = {
+    "format-version": "3",
+    MANAGED_KEY: "true",
+    "commit.retry.num-retries": "0",
+    "write.distribution-mode": "none",
+    "write.delete.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.merge.mode": "merge-on-read",
+}
+
+
+class Lake:
+    """The tables of one namespace."""
+
+    def __init__(self, spark: SparkSession, properties: Mapping[str, str], namespace: str) -> None:
+        self._gateway: Any = spark.sparkContext._gateway
+        self._jvm = cast(Any, spark._jvm)
+        # The namespace of a topic's table is the cluster's name, whole: dots do not split it.
+        self.namespace = namespace
+        context: Any = spark.sparkContext
+        with catalog_errors("open the catalog"):
+            self._catalog = self._jvm.org.apache.iceberg.CatalogUtil.buildIcebergCatalog(
+                CATALOG, dict(properties), context._jsc.hadoopConfiguration()
+            )
+
+    def load(self, topic: str) -> Any | None:
+        """Iceberg's Table for a topic, or None when there is none."""
+        with catalog_errors(f"load table '{topic}'"):
+            try:
+                return self._catalog.loadTable(self._identifier(topic))
+            except Py4JJavaError as error:
+                if _java_name(error) in ("NoSuchTableException", "NoSuchNamespaceException"):
+                    return None
+                raise
+
+    def create(self, topic: str, columns: t.StructType) -> Any:
+        """A new, empty, managed table."""
+        with catalog_errors(f"create table '{topic}'"):
+            self._create_namespace()
+            builder = self._catalog.buildTable(self._identifier(topic), self._schema(columns))
+            for key, value in {**_PROPERTIES, TOPIC_KEY: topic}.items():
+                builder = builder.withProperty(key, value)
+            return builder.create()
+
+    def drop(self, topic: str) -> bool:
+        """Remove the table with its files; whether there was one."""
+        with catalog_errors(f"drop table '{topic}'"):
+            return bool(self._catalog.dropTable(self._identifier(topic), True))
+
+    def columns(self, table: Any) -> t.StructType:
+        """The table's columns as Spark sees them."""
+        found = self._jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(table.schema())
+        return t.StructType.fromJson(json.loads(found.json()))
+
+    def add_columns(self, table: Any, columns: t.StructType) -> t.StructType:
+        """Bring in what `columns` has and the table has not, new fields at any depth and wider types; the
+        columns that came of it."""
+        with catalog_errors(f"evolve table '{table.name()}'"):
+            try:
+                table.updateSchema().unionByNameWith(self._schema(columns)).commit()
+            except Py4JJavaError as error:
+                if _java_name(error) != "IllegalArgumentException":
+                    raise
+                said = error.java_exception.getMessage()
+                raise SchemaConflict(
+                    f"A schema of the topic does not fit table '{table.name()}': {said}.",
+                    "Register a compatible schema, or disable the table with --purge and enable it again.",
+                ) from error
+        table.refresh()
+        return self.columns(table)
+
+    def set_property(self, table: Any, key: str, value: str) -> None:
+        with catalog_errors(f"set '{key}' of table '{table.name()}'"):
+            table.updateProperties().set(key, value).commit()
+
+    def commit(self, table: Any, topic: str, files: Iterable[Any], batch: Batch, head: Any | None) -> Any:
+        """*The* commit: the batch's files and its position in one snapshot, which is returned.
+
+        Judged twice. This driver refuses when `head`, the snapshot that the position was read from, is no
+        longer the newest in the table as refreshed for the commit. The embedded catalog refuses when the
+        batch does not start at the position of the snapshot that the request names. Either way nothing
+        changes.
+        """
+        append = table.newAppend()
+        for file in files:
+            append.appendFile(file)
+        for key, value in batch.summary().items():
+            append.set(key, value)
+        append.validateWith(self._still_at(head))
+        with catalog_errors(f"commit to table '{topic}'"):
+            append.commit()
+        return table.currentSnapshot()
+
+    def find_batch(self, table: Any, batch: Batch, head: Any | None) -> Any | None:
+        """The snapshot of a batch among those after `head`, as the catalog knows the table now."""
+        with catalog_errors(f"read the history of table '{table.name()}'"):
+            table.refresh()
+        snapshot = table.currentSnapshot()
+        while snapshot is not None and not snapshot.equals(head):
+            if snapshot.summary().get(BATCH_KEY) == batch.id:
+                return snapshot
+            parent = snapshot.parentId()
+            snapshot = table.snapshot(parent) if parent is not None else None
+        return None
+
+    def delete_files(self, table: Any, files: Iterable[Any]) -> None:
+        """Remove files of a batch that was certainly not committed."""
+        for file in files:
+            table.io().deleteFile(file.location())
+
+    def _create_namespace(self) -> None:
+        namespace = self._namespace()
+        if self._catalog.namespaceExists(namespace):
+            return
+        try:
+            self._catalog.createNamespace(namespace)
+        except Py4JJavaError as error:
+            # Another table's first batch was quicker.
+            if _java_name(error) != "AlreadyExistsException":
+                raise
+
+    def _schema(self, columns: t.StructType) -> Any:
+        spark_type = self._jvm.org.apache.spark.sql.types.DataType.fromJson(columns.json())
+        return self._jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(spark_type)
+
+    def _namespace(self) -> Any:
+        levels = self._array(self._jvm.java.lang.String, self.namespace)
+        return self._jvm.org.apache.iceberg.catalog.Namespace.of(levels)
+
+    def _identifier(self, topic: str) -> Any:
+        return self._jvm.org.apache.iceberg.catalog.TableIdentifier.of(self._namespace(), topic)
+
+    def _still_at(self, head: Any | None) -> Any:
+        """Iceberg calls this between its refresh of the table and the commit: is `head` still the newest?
+
+        A method handle instead of a callback into Python, which would need an open port of this process.
+        """
+        java = self._jvm.java.lang
+        handles = java.invoke.MethodHandles
+        types = java.invoke.MethodType
+        anything, iterable = java.Class.forName("java.lang.Object"), java.Class.forName("java.lang.Iterable")
+        lookup = handles.publicLookup()
+        same = lookup.findStatic(
+            java.Class.forName("java.util.Objects"),
+            "equals",
+            types.methodType(java.Boolean.TYPE, anything, self._array(java.Class, anything)),
+        )
+        newest = lookup.findStatic(
+            java.Class.forName("org.apache.iceberg.relocated.com.google.common.collect.Iterables"),
+            "getFirst",
+            types.methodType(anything, iterable, self._array(java.Class, anything)),
+        )
+        newest_or_none = handles.insertArguments(newest, 1, self._array(java.Object, None))
+        is_head = handles.insertArguments(same, 0, self._array(java.Object, head))
+        return java.invoke.MethodHandleProxies.asInterfaceInstance(
+            java.Class.forName("org.apache.iceberg.SnapshotAncestryValidator"),
+            handles.filterArguments(is_head, 0, self._array(java.invoke.MethodHandle, newest_or_none)),
+        )
+
+    def _array(self, kind: Any, *items: Any) -> Any:
+        found = self._gateway.new_array(kind, len(items))
+        for index, item in enumerate(items):
+            found[index] = item
+        return found
+
+
+_UNAVAILABLE = {
+    "ServiceFailureException",
+    "ServiceUnavailableException",
+    "RESTException",
+    "ConnectException",
+    "SocketTimeoutException",
+    "RuntimeIOException",
+    "UncheckedIOException",
+    "NoHttpResponseException",
+    "HttpHostConnectException",
+}
+
+
+@contextmanager
+def catalog_errors(doing: str) -> Iterator[None]:
+    """Java's exceptions as ours: what may pass, what is unknown, what lost to another engine."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        name = _java_name(error)
+        said = f"Cannot {doing}: {name}: {error.java_exception.getMessage()}."
+        match name:
+            case "CommitStateUnknownException":
+                raise CommitUnknown(said) from error
+            case "CommitFailedException" | "ValidationException":
+                raise StaleBatch(said, "Another writer was faster; the position is read anew.") from error
+            case _ if name in _UNAVAILABLE:
+                raise CatalogUnavailable(said) from error
+        raise
+    except Py4JError as error:
+        raise CatalogUnavailable(f"Cannot {doing}: the driver's JVM does not answer: {error}.") from error
+
+
+def _java_name(error: Py4JJavaError) -> str:
+    return str(error.java_exception.getClass().getSimpleName())

@@ -1,0 +1,271 @@
+"""One table follows its topic: the way of a record, read from top to bottom.
+
+Each batch is one call of `Materializer.run`. A crash anywhere in it loses nothing and doubles nothing,
+because nothing counts until the commit, and the commit carries the position.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from headgate.decode.avro import table_type
+from headgate.decode.project import fits
+from headgate.errors import BadRecords, NotFound, SchemaConflict, StaleBatch, TableStopped
+from headgate.model import Batch, Position, StartKind, TableSpec, Topic
+from headgate.tables.lake import Lake
+from headgate.tables.lane import BadRecord, SparkLane, Staged
+from headgate.tables.plan import Limits, check_retained, check_source, lag, plan_batch
+from headgate.tables.position import read_position
+
+T = TypeVar("T")
+ENABLEMENT_KEY = "headgate.enablement"
+
+
+class Schema(Protocol):
+    """A registered schema, self-contained."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+
+
+class Schemas(Protocol):
+    """Where schemas come from. Both raise RegistryUnavailable when it does not answer: a pause, no more."""
+
+    def schema(self, schema_id: int) -> Schema: ...
+    def latest(self, subject: str) -> Schema | None: ...
+
+
+class Source(Protocol):
+    """What is asked of Kafka about one topic."""
+
+    def describe(self, topic: str) -> Topic: ...
+    def start_offsets(self, spec: TableSpec, topic: Topic) -> Mapping[int, int]: ...
+    def record_bytes(self, topic: Topic, offsets: Mapping[int, int]) -> float: ...
+
+
+@dataclass(frozen=True)
+class TopicView:
+    """A topic as the engine's last look-up found it."""
+
+    cluster_id: str
+    topic: Topic
+    earliest: Mapping[int, int]
+    ends: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """What one batch did."""
+
+    batch: Batch
+    snapshot_id: int
+    rows: int
+    bytes: int
+    seconds: float
+
+
+class Materializer:
+    """The table of one topic. Not for two threads at once."""
+
+    def __init__(
+        self,
+        spec: TableSpec,
+        enablement: str,
+        lake: Lake,
+        lane: SparkLane,
+        schemas: Schemas,
+        source: Source,
+        limits: Limits,
+    ) -> None:
+        self.spec = spec
+        self._enablement = enablement
+        self._lake = lake
+        self._lane = lane
+        self._schemas = schemas
+        self._source = source
+        self._limits = limits
+        self._table: Any | None = None
+        self._head: Any | None = None
+        self._in_play: dict[int, str] = {}
+        self._record_bytes = 0.0
+        self.position: Position | None = None
+        self.facts: Mapping[str, Any] = {}
+
+    def forget(self) -> None:
+        """Trust nothing that was read before: another writer may have been here."""
+        self._table = None
+        self.position = None
+
+    def lag(self, view: TopicView) -> int:
+        """Offsets still to read; before the table is open, all that the topic has."""
+        at = self.position or Position(view.cluster_id, view.topic.id, view.earliest)
+        return lag(at, view.ends)
+
+    @property
+    def record_bytes(self) -> float:
+        """Mean bytes of a record, as far as is known."""
+        return self._record_bytes
+
+    def open(self, view: TopicView) -> bool:
+        """Find or make the table and its position; False while the topic has no schema yet."""
+        if self._table is None:
+            self._table = self._lake.load(self.spec.topic) or self._create()
+            if self._table is None:
+                return False
+        if self.position is None:
+            self._table.refresh()
+            # 1. Read the position: the table's own word.
+            self._head = self._table.currentSnapshot()
+            self.position = read_position(self._table, self.spec.topic)
+            if self.position is None:
+                self.position = self._begin(view)
+            self._take_up()
+            self._note_facts()
+        return True
+
+    def run(self, view: TopicView) -> BatchReport | None:
+        """The next batch, or None when there is nothing to read."""
+        started = time.monotonic()
+        if not self.open(view):
+            return None
+        position = self._known(self.position)
+        check_source(position, view.cluster_id, view.topic)
+        check_retained(position, view.earliest, view.topic)
+
+        # 2. Choose the end: the last stable offset, bounded by rows and bytes.
+        if not self._record_bytes:
+            self._record_bytes = self._source.record_bytes(view.topic, position.offsets)
+        batch = plan_batch(position, view.ends, self._limits.rows_of(self._record_bytes))
+        if batch is None:
+            return None
+
+        # 3.–5. Read and decode the range, split good from bad, evolve the table for new schemas.
+        staged = self._write(batch)
+
+        # The range was read by the topic's name: it must still be the same topic.
+        check_source(position, view.cluster_id, self._source.describe(self.spec.topic))
+
+        # 6. The commit: rows and position in one snapshot.
+        self._head = self._commit(batch, staged)
+        self.position = batch.end
+        self._note_facts()
+        if staged.rows:
+            self._record_bytes = staged.bytes / staged.rows
+        return BatchReport(
+            batch, self._head.snapshotId(), staged.rows, staged.bytes, time.monotonic() - started
+        )
+
+    def _note_facts(self) -> None:
+        """What `table show` says of the table itself, as of the snapshot just read or made."""
+        summary = self._head.summary() if self._head is not None else {}
+        table = self._known(self._table)
+        self.facts = {
+            "location": table.location(),
+            "snapshot_id": None if self._head is None else str(self._head.snapshotId()),
+            "rows": int(summary.get("total-records") or 0),
+            "files": int(summary.get("total-data-files") or 0),
+            "bytes": int(summary.get("total-files-size") or 0),
+            "schema_ids": sorted(self._in_play),
+        }
+
+    def _create(self) -> Any | None:
+        latest = self._schemas.latest(f"{self.spec.topic}-value")
+        if latest is None:
+            return None
+        return self._lake.create(self.spec.topic, table_type(self._avro(latest)))
+
+    def _begin(self, view: TopicView) -> Position:
+        """Pin the start with an empty snapshot: `latest` must mean the same after a restart."""
+        offsets = self._source.start_offsets(self.spec, view.topic)
+        position = Position(view.cluster_id, view.topic.id, offsets)
+        self._head = self._lake.commit(self._table, self.spec.topic, (), Batch(position, position), None)
+        return position
+
+    def _take_up(self) -> None:
+        """A table that was enabled before goes on where it stood; a start that says otherwise is refused."""
+        table = self._table
+        before = table.properties().get(ENABLEMENT_KEY) if table is not None else None
+        if before == self._enablement:
+            return
+        if before is not None and self.spec.start.kind is not StartKind.EARLIEST:
+            raise TableStopped(
+                f"Table '{self.spec.topic}' has history and goes on at its position; "
+                f"it cannot start from {self.spec.start.kind.value}.",
+                "Disable it and enable it again without --from, or disable it with --purge first.",
+            )
+        self._lake.set_property(table, ENABLEMENT_KEY, self._enablement)
+
+    def _write(self, batch: Batch) -> Staged:
+        """Files of the batch. A schema id met for the first time is fetched, and the range written again."""
+        if not self._in_play:
+            latest = self._schemas.latest(f"{self.spec.topic}-value")
+            if latest is not None:
+                self._in_play[latest.id] = self._avro(latest)
+        while True:
+            columns = self._evolve()
+            staged = self._lane.write(batch, self.spec.topic, self._table, columns, self._in_play)
+            if not staged.bad:
+                return staged
+            self._lake.delete_files(self._table, staged.files)
+            self._learn(batch, self._lane.bad_records(batch, self.spec.topic, columns, self._in_play))
+
+    def _evolve(self) -> Any:
+        """The table's columns, after they were brought to hold every schema in play."""
+        columns = self._lake.columns(self._table)
+        for schema in self._in_play.values():
+            found = table_type(schema)
+            if not fits(found, columns):
+                columns = self._lake.add_columns(self._table, found)
+        return columns
+
+    def _learn(self, batch: Batch, bad: list[BadRecord]) -> None:
+        """New schema ids join those in play; any other bad record stops the table."""
+        unknown = {record.schema_id for record in bad if record.schema_id not in self._in_play}
+        for record in bad:
+            if record.schema_id is None or record.schema_id in self._in_play:
+                raise _stopped(self.spec.topic, record, record.problem)
+        for schema_id in unknown - {None}:
+            record = next(r for r in bad if r.schema_id == schema_id)
+            try:
+                self._in_play[record.schema_id or 0] = self._avro(self._schemas.schema(record.schema_id or 0))
+            except NotFound as error:
+                raise _stopped(
+                    self.spec.topic, record, f"its schema {schema_id} is not registered"
+                ) from error
+
+    def _commit(self, batch: Batch, staged: Staged) -> Any:
+        try:
+            return self._lake.commit(self._table, self.spec.topic, staged.files, batch, self._head)
+        except StaleBatch:
+            # A repeated request can lose against its own first copy: only the history knows.
+            if self._lake.find_batch(self._table, batch, self._head) is None:
+                self._lake.delete_files(self._table, staged.files)
+            raise
+
+    def _avro(self, schema: Schema) -> str:
+        if schema.type != "AVRO":
+            raise SchemaConflict(
+                f"Schema {schema.id} of topic '{self.spec.topic}' is {schema.type}, not AVRO.",
+                "Only Avro is decoded now: disable the table until its format is.",
+            )
+        return schema.text
+
+    @staticmethod
+    def _known(found: T | None) -> T:
+        """For what `open` has set."""
+        if found is None:
+            raise AssertionError("a batch was run on a table that is not open")
+        return found
+
+
+def _stopped(topic: str, record: BadRecord, problem: str) -> BadRecords:
+    return BadRecords(
+        f"A record of topic '{topic}' cannot be decoded (partition {record.partition}, "
+        f"offset {record.offset}): {problem}.",
+        "Nothing after it was written. Register what is missing, then `headgate table resume`.",
+    )

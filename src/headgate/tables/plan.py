@@ -1,0 +1,80 @@
+"""Which records the next batch holds. Pure: offsets in, a batch out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headgate.errors import OffsetsLost, TopicReplaced
+from headgate.model import Batch, Position, Topic
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one batch may hold at most."""
+
+    rows: int
+    bytes: int
+
+    def rows_of(self, record_bytes: float) -> int:
+        """The rows that fit in both bounds, at this mean size of a record; always at least one."""
+        by_bytes = int(self.bytes / record_bytes) if record_bytes > 0 else self.rows
+        return max(1, min(self.rows, by_bytes))
+
+
+def check_source(position: Position, cluster_id: str, topic: Topic) -> None:
+    """The table's offsets mean something only in the very topic they were read from."""
+    if position.cluster_id != cluster_id:
+        raise TopicReplaced(
+            f"Table '{topic.name}' was read from Kafka cluster {position.cluster_id}, this is {cluster_id}.",
+            "Point kafka.bootstrap back, or disable the table with --purge and enable it again.",
+        )
+    if position.topic_id != topic.id:
+        raise TopicReplaced(
+            f"Topic '{topic.name}' was deleted and created again: its id is {topic.id}, "
+            f"the table was read from {position.topic_id}.",
+            "Disable the table with --purge and enable it again to start with the new topic.",
+        )
+
+
+def check_retained(position: Position, earliest: Mapping[int, int], topic: Topic) -> None:
+    """Nothing between the position and the first record still there may be missing."""
+    lost = {
+        partition: (position.offsets.get(partition, 0), first)
+        for partition, first in earliest.items()
+        if first > position.offsets.get(partition, 0)
+    }
+    if lost:
+        ranges = ", ".join(f"partition {p}: {start} to {end - 1}" for p, (start, end) in sorted(lost.items()))
+        raise OffsetsLost(
+            f"Topic '{topic.name}' no longer has records that were not materialized yet ({ranges}).",
+            "Lengthen the topic's retention; then disable the table with --purge and enable it again.",
+        )
+
+
+def lag(position: Position, ends: Mapping[int, int]) -> int:
+    """Offsets between the position and the stable ends."""
+    return sum(max(0, end - position.offsets.get(partition, 0)) for partition, end in ends.items())
+
+
+def plan_batch(position: Position, ends: Mapping[int, int], max_rows: int) -> Batch | None:
+    """The next batch, or None when there is nothing to read.
+
+    Each partition gives in proportion to what it has, so that they finish together.
+    """
+    behind = {p: end - position.offsets.get(p, 0) for p, end in ends.items()}
+    backwards = {p: -n for p, n in behind.items() if n < 0}
+    if backwards:
+        raise OffsetsLost(
+            f"Partitions {sorted(backwards)} end before the table's position: records it holds are gone "
+            "from the topic.",
+            "Was the topic truncated? Disable the table with --purge and enable it again.",
+        )
+    total = sum(behind.values())
+    if total == 0:
+        return None
+    share = min(1.0, max_rows / total)
+    taken = {
+        p: position.offsets.get(p, 0) + (n if share == 1.0 else max(1, int(n * share)))
+        for p, n in behind.items()
+        if n > 0
+    }
+    return Batch(position, position.advanced_to(taken))
