@@ -35,6 +35,8 @@ def main() -> int:
     parser.add_argument("--instance", default=str(uuid.uuid4()))
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # Libraries speak only of what goes wrong.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -61,6 +61,9 @@ class SparkLane:
         self, batch: Batch, topic: str, table: Any, columns: t.StructType, schemas: Mapping[int, str]
     ) -> Staged:
         """Write the good rows of `batch` to files of `table`; count the others."""
+        # Iceberg's source looks for its catalogs in the session of the calling thread, a worker's.
+        session = self._jvm.org.apache.spark.sql.classic.SparkSession
+        session.setActiveSession(cast(Any, self._spark)._jsparkSession)
         seen = Observation(f"batch-{batch.id}")
         decoded = self._read(batch, topic).select(
             _record(columns, schemas).alias("record"), f.length("value").alias("size")
