@@ -45,7 +45,7 @@ soak: setup      ## the drills of the test suite at their full counts
 	@HEADGATE_SOAK=1 $(BIN)/python -m pytest tests/faults tests/integration -m soak
 
 bench-append: setup    ## rows per second of `table sync` beside plain Spark, as a ratio
-	@$(BIN)/python bench/append.py
+	@$(BIN)/python -m bench.append
 
 lock: setup      ## resolve requirements.lock anew from pyproject.toml
 	@$(BIN)/python -m pip install --quiet uv

@@ -11,6 +11,7 @@ from headgate.jvm import jars_in
 
 # The catalog's name in SQL: lake.<cluster>.<topic>.
 CATALOG = "lake"
+LOOPBACK = "127.0.0.1"
 _LOGGING = Path(__file__).parent / "spark-log4j2.properties"
 
 
@@ -25,6 +26,9 @@ def build_session(
     scratch = settings.data / "scratch" / name
     scratch.mkdir(parents=True, exist_ok=True)
     local = settings.spark.master.startswith("local")
+    if local:
+        # Spark serves nothing to other machines when it runs on this one.
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     jars = jars_in(settings.jars_folder / "spark")
     config = {
         "spark.app.name": f"headgate-{name}",
@@ -38,8 +42,7 @@ def build_session(
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.caseSensitive": "true",
-        # Spark serves nothing to other machines when it runs on this one.
-        **({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} if local else {}),
+        **({"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK} if local else {}),
         # In local mode the class path needs no copies; executors elsewhere fetch the jars.
         **(
             {"spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
