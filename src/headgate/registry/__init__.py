@@ -1,0 +1,1 @@
+"""Schemas: the embedded registry (Confluent's API), and the engine's client to any such registry."""
