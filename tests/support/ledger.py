@@ -1,0 +1,104 @@
+"""What was acknowledged, and whether a table holds exactly that: no row lost, none doubled, values exact."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from scripts.readers import duckdb_on, pyiceberg_on
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Ledger:
+    """Acknowledged records of Avro topics, as rows that a table must have."""
+
+    def __init__(self, schemas: dict[str, Any]) -> None:
+        self._schemas = schemas
+        self._rows: dict[str, Counter[str]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, topic: str, partition: int, offset: int, value: dict[str, Any]) -> None:
+        """The broker has acknowledged this record."""
+        row = canonical(to_native(value, self._schema_of(topic)))
+        with self._lock:
+            self._rows.setdefault(topic, Counter())[row] += 1
+
+    def count(self, topic: str) -> int:
+        with self._lock:
+            return self._rows.get(topic, Counter()).total()
+
+    def check(self, topic: str, iceberg: str, namespace: str = "local") -> None:
+        """The table equals the ledger, in DuckDB and in PyIceberg."""
+        expected = self._rows.get(topic, Counter())
+        for reader, rows in (
+            ("DuckDB", read_duckdb(iceberg, namespace, topic)),
+            ("PyIceberg", read_pyiceberg(iceberg, namespace, topic)),
+        ):
+            found = Counter(canonical(row) for row in rows)
+            lost, extra = expected - found, found - expected
+            assert not lost, f"{reader}: {lost.total()} of {expected.total()} rows lost: {list(lost)[:2]}"
+            assert not extra, f"{reader}: {extra.total()} rows too many or changed: {list(extra)[:2]}"
+
+    def _schema_of(self, topic: str) -> Any:
+        return next(schema for name, schema in self._schemas.items() if topic.endswith(name))
+
+
+def read_duckdb(iceberg: str, namespace: str, topic: str) -> Iterable[dict[str, Any]]:
+    with duckdb_on(iceberg) as connection:
+        table = connection.execute(f'SELECT * FROM lake."{namespace}"."{topic}"').to_arrow_table()
+    return _rows(table)
+
+
+def read_pyiceberg(iceberg: str, namespace: str, topic: str) -> Iterable[dict[str, Any]]:
+    return _rows(pyiceberg_on(iceberg).load_table((namespace, topic)).scan().to_arrow())
+
+
+def _rows(table: Any) -> Iterable[dict[str, Any]]:
+    for batch in table.to_batches():
+        yield from batch.to_pylist()
+
+
+def to_native(value: Any, schema: Any) -> Any:
+    """A value as Avro holds it, as the value that a reader of the table gives back."""
+    match schema:
+        case list():
+            branch = next(branch for branch in schema if branch != "null")
+            return None if value is None else to_native(value, branch)
+        case {"logicalType": "timestamp-millis"}:
+            return EPOCH + timedelta(milliseconds=value)
+        case {"logicalType": "timestamp-micros"}:
+            return EPOCH + timedelta(microseconds=value)
+        case {"logicalType": "date"}:
+            return date(1970, 1, 1) + timedelta(days=value)
+        case {"type": "record", "fields": fields}:
+            return {field["name"]: to_native(value[field["name"]], field["type"]) for field in fields}
+        case {"type": "array", "items": items}:
+            return [to_native(item, items) for item in value]
+        case {"type": "map", "values": values}:
+            return {key: to_native(item, values) for key, item in value.items()}
+        case "float":
+            # What four bytes keep of it, which is what was produced.
+            import struct
+
+            return struct.unpack("<f", struct.pack("<f", value))[0]
+    return value
+
+
+def canonical(value: Any) -> str:
+    """One text for one value, whichever engine gave it."""
+    match value:
+        case dict():
+            return "{" + ",".join(f"{key}={canonical(value[key])}" for key in sorted(value)) + "}"
+        case list() | tuple():
+            # Arrow gives maps as lists of pairs, in no promised order.
+            if value and all(isinstance(item, tuple) for item in value):
+                return canonical(dict(value))
+            return "[" + ",".join(canonical(item) for item in value) + "]"
+        case datetime():
+            return value.astimezone(UTC).isoformat()
+        case Decimal():
+            return str(value)
+    return repr(value)

@@ -1,0 +1,130 @@
+"""Headgate's processes, started one by one as a test needs them, and ended whatever happens."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+
+from headgate.config import load_settings
+from headgate.embedded.ports import free_port
+from headgate.embedded.process import kill_group
+from headgate.embedded.runtime import Runtime
+from headgate.store import Store
+
+PATIENCE_SECONDS = 120.0
+
+
+def wait_for(what: str, done: Callable[[], Any], timeout: float = PATIENCE_SECONDS) -> Any:
+    """Until `done` gives something true; fails with `what` when it never does."""
+    deadline = time.monotonic() + timeout
+    while not (found := done()):
+        assert time.monotonic() < deadline, f"waited {timeout:.0f} s in vain for {what}"
+        time.sleep(0.05)
+    return found
+
+
+class Process:
+    """A Python module in a process group of its own."""
+
+    def __init__(self, module: str, data: Path, log: Path, **environment: str) -> None:
+        self._log = log.open("ab")
+        self.popen = subprocess.Popen(
+            [sys.executable, "-m", module, "--data", str(data)],
+            env={**os.environ, **environment},
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    def signal(self, number: signal.Signals) -> None:
+        """To the whole group, the JVM included."""
+        os.killpg(self.pid, number)
+
+    def kill(self) -> None:
+        assert kill_group(self.pid)
+        self.popen.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.popen.poll() is None:
+            # A stopped process hears nothing but SIGKILL.
+            self.popen.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self.popen.wait(timeout=20)
+        kill_group(self.pid)
+        self.popen.wait()
+        self._log.close()
+
+
+class Services:
+    """A broker, a registry and a catalog on one data folder; engines are started by the tests."""
+
+    def __init__(self, data: Path, bootstrap: str) -> None:
+        self.environment = {"HEADGATE_KAFKA__BOOTSTRAP": bootstrap, "HEADGATE_SPARK__MEMORY": "1g"}
+        settings = load_settings(environment=self.environment, data=data)
+        data.mkdir(parents=True, exist_ok=True)
+        self.runtime = Runtime.of(settings, server_port=free_port(), connect_port=free_port(), broker_port=0)
+        self.runtime.write()
+        self.store = Store.open(settings.store_url)
+
+    @property
+    def data(self) -> Path:
+        return self.runtime.data
+
+    @contextmanager
+    def server(self) -> Iterator[Process]:
+        with self.process("headgate.server") as process:
+            wait_for("the server", lambda: self._healthy(process))
+            yield process
+
+    @contextmanager
+    def engine(self, iceberg: str | None = None) -> Iterator[Process]:
+        """An engine; `iceberg` puts something between it and the catalog."""
+        more = {} if iceberg is None else {"HEADGATE_CATALOG__URI": iceberg}
+        with self.process("headgate.engine", **more) as process:
+            wait_for("the engine", lambda: self._ready(process))
+            yield process
+
+    def process(self, module: str, **environment: str) -> Process:
+        log = self.data / f"{module.rpartition('.')[2]}.log"
+        return Process(module, self.data, log, **{**self.environment, **environment})
+
+    def sync(self, topic: str, timeout: float = PATIENCE_SECONDS) -> None:
+        """Until the engine says that it has caught up with what is there now."""
+        token = f"sync-{time.monotonic_ns()}"
+        self.store.request_sync(topic, token)
+
+        def synced() -> bool:
+            status = self.store.table(topic).status
+            assert status.state.value not in ("Suspended", "Failed"), status.reason
+            return bool(status.detail.get("synced") == token)
+
+        wait_for(f"'{topic}' to be synced", synced, timeout)
+
+    def close(self) -> None:
+        self.store.close()
+
+    def _healthy(self, process: Process) -> bool:
+        assert process.popen.poll() is None, "the server ended: see server.log"
+        try:
+            return httpx.get(self.runtime.api.replace("/api/v1", "/healthz"), trust_env=False).is_success
+        except httpx.TransportError:
+            return False
+
+    def _ready(self, process: Process) -> bool:
+        assert process.popen.poll() is None, "the engine ended: see engine.log"
+        found = self.store.process("engine")
+        return found.pid == process.pid and found.state == "ready"
