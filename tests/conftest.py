@@ -10,6 +10,7 @@ from headgate.config import Settings, load_settings
 from headgate.embedded.broker import Broker, wait_for_kafka
 from headgate.embedded.ports import free_port
 from headgate.jvm import Jvm
+from tests.support.stack import Stack
 
 
 @pytest.fixture
@@ -45,3 +46,10 @@ def broker(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bro
         finally:
             process.terminate()
             process.wait(timeout=30)
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """All of Headgate, embedded, for the end-to-end tests and the drills on it."""
+    with Stack(tmp_path_factory.mktemp("stack") / "data") as stack:
+        yield stack

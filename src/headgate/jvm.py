@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,23 +35,17 @@ class Jvm:
     """One JVM with Spark's jars and ours. It ends when this process does, whatever ends it."""
 
     def __init__(self, jars_folder: Path, heap: str = "512m") -> None:
-        self._jars = jars_in(jars_folder / "spark")
-        self._heap = heap
-
-    @cached_property
-    def gateway(self) -> JavaGateway:
         own = spark_home_jars()
-        port, token = launch_gateway(
-            classpath=os.pathsep.join([*(str(j) for j in self._jars), f"{own}/*"]),
+        port, token, self._process = launch_gateway(
+            classpath=os.pathsep.join([*map(str, jars_in(jars_folder / "spark")), f"{own}/*"]),
             jarpath=str(next(own.glob("py4j*.jar"))),
-            javaopts=[f"-Xmx{self._heap}", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"],
+            javaopts=[f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"],
             java_path=java_binary(),
             die_on_exit=True,
             enable_auth=True,
-            redirect_stdout=None,
-            redirect_stderr=None,
+            return_proc=True,
         )
-        return JavaGateway(
+        self.gateway = JavaGateway(
             gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True)
         )
 
@@ -63,9 +56,9 @@ class Jvm:
 
     def close(self) -> None:
         self.gateway.shutdown()
-        process = getattr(self.gateway, "java_process", None)
-        if process is not None:
-            process.wait(timeout=10)
+        # It ends by itself when its input does.
+        self._process.stdin.close()
+        self._process.wait(timeout=10)
 
     def __enter__(self) -> Self:
         return self

@@ -69,7 +69,8 @@ class Broker:
     def _format(self, config: Path) -> None:
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config))
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        # In a session of its own: Ctrl-C in the terminal must not leave a folder that is half formatted.
+        done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip()
             raise PrerequisiteMissing(f"The broker's folder {self.folder} cannot be formatted: {said}")

@@ -1,0 +1,19 @@
+"""The properties by which Iceberg's REST client reaches a catalog, ours or yours."""
+
+from collections.abc import Mapping
+
+
+def catalog_properties(
+    uri: str, warehouse: str | None = None, token: str | None = None, extra: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """For `CatalogUtil.buildIcebergCatalog`, and under `spark.sql.catalog.<name>.` for Spark.
+
+    The file access class is left to the client: it resolves one by the scheme of each location. `extra` wins.
+    """
+    properties = {"type": "rest", "uri": uri.rstrip("/")}
+    if warehouse is not None:
+        properties["warehouse"] = warehouse
+    if token is not None:
+        properties["token"] = token
+    properties.update(extra or {})
+    return properties

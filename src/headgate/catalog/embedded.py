@@ -1,0 +1,38 @@
+"""The embedded catalog: Iceberg's own classes on one side, one SQLite file on the other."""
+
+from pathlib import Path
+from typing import Self
+
+from headgate.catalog.iceberg import Iceberg
+from headgate.catalog.ledger import Ledger
+from headgate.catalog.locations import Warehouse
+from headgate.catalog.locks import NamedLocks
+from headgate.catalog.namespaces import Namespaces
+from headgate.catalog.once import Requests
+from headgate.catalog.tables import Tables
+from headgate.catalog.views import Views
+from headgate.jvm import Jvm
+
+
+class EmbeddedCatalog:
+    """An Iceberg catalog on `database` whose tables lie under `warehouse`. Safe for many threads."""
+
+    def __init__(self, jvm: Jvm, database: Path, warehouse: str) -> None:
+        database.parent.mkdir(parents=True, exist_ok=True)
+        root = Warehouse.at(warehouse)
+        self._iceberg = Iceberg(jvm, database, root.root)
+        self._ledger = Ledger(database)
+        requests = Requests(self._ledger, NamedLocks())
+        self.namespaces = Namespaces(self._iceberg, root, requests)
+        self.tables = Tables(self._iceberg, self._ledger, root, requests)
+        self.views = Views(self._iceberg, root, requests)
+
+    def close(self) -> None:
+        self._iceberg.close()
+        self._ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

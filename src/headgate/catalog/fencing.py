@@ -1,0 +1,158 @@
+"""Who may add rows to a managed table, judged on plain data.
+
+A batch of the engine says where it starts (`from`), where it ends (`position`) and which batch it is. It may
+join `main` only if it starts where the snapshot ended that the request itself asserts to be the head of
+`main`. Iceberg's client refreshes before every attempt and would happily put a stale append on top of a newer
+head: the assertion alone does not stop it, the position does.
+"""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+
+from headgate.catalog.errors import bad_request, commit_failed, commit_unknown, forbidden
+from headgate.model import BATCH_KEY, FROM_KEY, OPERATION_KEY, POSITION_KEY, POSITION_TAG, Position
+
+MAIN = "main"
+REPLACE = "replace"  # Iceberg's operation for rewrites: the same rows in other files
+JUDGED_KEYS = (BATCH_KEY, FROM_KEY, POSITION_KEY, OPERATION_KEY)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What the judgement needs to know of a snapshot; `summary` holds Headgate's keys only."""
+
+    id: int
+    parent_id: int | None
+    sequence_number: int
+    operation: str | None
+    summary: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TableState:
+    """A table as it is before the commit. A table that does not exist yet has no snapshots."""
+
+    managed: bool
+    snapshots: Mapping[int, Snapshot] = field(default_factory=dict)
+    tagged: int | None = None  # the snapshot under the tag `headgate-position`
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a commit request would do. `asserts_main` with `asserted` None: `main` is not there yet."""
+
+    asserts_main: bool
+    asserted: int | None = None
+    added: tuple[Snapshot, ...] = ()
+    main_targets: tuple[int, ...] = ()
+    makes_managed: bool = False
+
+
+def proposed_batches(proposal: Proposal) -> tuple[str, ...]:
+    """The batch ids that would join `main`: what the caller looks up among those committed before."""
+    return tuple(s.summary[BATCH_KEY] for s in _joining(proposal) if BATCH_KEY in s.summary)
+
+
+def judge(table: TableState, proposal: Proposal, committed: Set[str]) -> tuple[str, ...]:
+    """The batch ids to record with the commit, or a CatalogError. `committed`: those recorded before."""
+    joining = _joining(proposal)
+    if not (table.managed or proposal.makes_managed) or not joining:
+        return ()
+    batches = proposed_batches(proposal)
+    for batch in batches:
+        # Before anything else that could answer 4xx: the client would then delete files that are the table's.
+        if batch in committed:
+            raise _committed_before(batch)
+    if len(set(batches)) < len(batches):
+        raise bad_request("Two snapshots of one commit carry the same batch id.")
+    if not proposal.asserts_main:
+        raise bad_request(
+            "A commit to a managed table must carry assert-ref-snapshot-id for main: "
+            "without it nobody can tell which state of the table it was made from."
+        )
+    started = proposal.asserted is not None or len(table.snapshots) > 0
+    position = position_at(table, proposal.asserted) if started else None
+    for snapshot in joining:
+        _judge_snapshot(snapshot, table, position, started)
+        if POSITION_KEY in snapshot.summary:
+            position = _parse(snapshot.summary[POSITION_KEY], POSITION_KEY)
+        started = True
+    return batches
+
+
+def position_at(table: TableState, head: int | None) -> Position | None:
+    """Where a table whose `main` is at `head` stands in its topic.
+
+    The newer of the nearest reachable ancestor that says so and the tagged snapshot: expiry breaks the chain
+    of parents, the tag survives it.
+    """
+    ancestor = _find(table, head)
+    while ancestor is not None and POSITION_KEY not in ancestor.summary:
+        ancestor = _find(table, ancestor.parent_id)
+    candidates = (ancestor, _find(table, table.tagged))
+    carriers = [s for s in candidates if s is not None and POSITION_KEY in s.summary]
+    if not carriers:
+        return None
+    newest = max(carriers, key=lambda s: s.sequence_number)
+    return _parse(newest.summary[POSITION_KEY], POSITION_KEY)
+
+
+def _joining(proposal: Proposal) -> list[Snapshot]:
+    """The added snapshots that would be reachable from `main`, oldest first."""
+    added = {s.id: s for s in proposal.added}
+    joining: set[int] = set()
+    for target in proposal.main_targets:
+        current: int | None = target
+        while current in added and current not in joining:
+            joining.add(current)
+            current = added[current].parent_id
+    return [s for s in proposal.added if s.id in joining]
+
+
+def _judge_snapshot(snapshot: Snapshot, table: TableState, position: Position | None, started: bool) -> None:
+    summary = snapshot.summary
+    if BATCH_KEY not in summary:
+        if OPERATION_KEY not in summary and snapshot.operation != REPLACE:
+            raise forbidden(
+                "This table is written by the engine alone: its rows are those of its topic. "
+                "Write to another table, or disable materialization first."
+            )
+        return
+    batch = summary[BATCH_KEY]
+    missing = [key for key in (FROM_KEY, POSITION_KEY) if key not in summary]
+    if missing:
+        raise bad_request(f"Batch {batch} carries no {' and no '.join(missing)}.")
+    start = _parse(summary[FROM_KEY], FROM_KEY)
+    _parse(summary[POSITION_KEY], POSITION_KEY)
+    if not started or start == position:
+        return
+    # A table that was registered here brought its history along, but not the record of its batches.
+    if any(s.summary.get(BATCH_KEY) == batch for s in table.snapshots.values()):
+        raise _committed_before(batch)
+    if position is None:
+        raise commit_failed(
+            f"Batch {batch} starts at {start.to_json()}, but the table has snapshots and none that is "
+            f"reachable, nor the tag {POSITION_TAG}, carries a position: it cannot be continued safely."
+        )
+    raise commit_failed(
+        f"Batch {batch} starts at {start.to_json()}, but the table stands at {position.to_json()}: "
+        "another engine has committed in between."
+    )
+
+
+def _find(table: TableState, snapshot_id: int | None) -> Snapshot | None:
+    return None if snapshot_id is None else table.snapshots.get(snapshot_id)
+
+
+def _parse(text: str, key: str) -> Position:
+    try:
+        return Position.from_json(text)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise bad_request(f"{key} does not hold a position: {text!r}") from error
+
+
+def _committed_before(batch: str) -> Exception:
+    return commit_unknown(
+        f"Batch {batch} was committed to this table before. Its files are the table's: "
+        "read the position and go on."
+    )

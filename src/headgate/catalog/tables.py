@@ -1,0 +1,221 @@
+"""Tables: read by Iceberg's own handlers, changed in transactions of ours."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+
+from headgate.catalog.commit import Change, Committer, discarding_unless_applied
+from headgate.catalog.errors import (
+    CatalogError,
+    already_exists,
+    bad_request,
+    commit_unknown,
+    from_java,
+    java_class,
+    no_such_table,
+)
+from headgate.catalog.iceberg import Iceberg, TableMetadata, properties_of
+from headgate.catalog.idempotency import Once, Outcome
+from headgate.catalog.ledger import TABLE, Ledger, LostRace, Move
+from headgate.catalog.locations import Warehouse
+from headgate.catalog.names import Identifier, parse_identifier, shown_names
+from headgate.catalog.once import Answer, Requests
+
+log = logging.getLogger(__name__)
+
+
+class Tables:
+    def __init__(self, iceberg: Iceberg, ledger: Ledger, warehouse: Warehouse, requests: Requests) -> None:
+        self._iceberg = iceberg
+        self._ledger = ledger
+        self._warehouse = warehouse
+        self._requests = requests
+        self._committer = Committer(iceberg, ledger, warehouse)
+
+    def list(self, levels: tuple[str, ...], page_token: str | None, page_size: int | None) -> Answer:
+        page = () if page_size is None else (page_token, str(page_size))
+        found = self._iceberg.handlers.listTables(
+            self._iceberg.catalog, self._iceberg.namespace(levels), *page
+        )
+        return Answer(200, json.dumps(shown_names(json.loads(self._iceberg.render(found)))))
+
+    def exists(self, identifier: Identifier) -> Answer:
+        self._metadata_location(identifier)
+        return Answer(204)
+
+    def load(self, identifier: Identifier, snapshots: str, if_none_match: str | None) -> Answer:
+        etag = _etag(self._metadata_location(identifier), snapshots)
+        if if_none_match is not None and etag in (tag.strip() for tag in if_none_match.split(",")):
+            return Answer(304, etag=etag)
+        mode = self._iceberg.snapshot_modes.get(snapshots)
+        if mode is None:
+            raise bad_request(f"`snapshots` must be all or refs, not {snapshots!r}.")
+        found = self._iceberg.handlers.loadTable(
+            self._iceberg.catalog, self._iceberg.identifier(identifier), mode
+        )
+        return Answer(200, self._iceberg.render(found), _etag(found.metadataLocation(), snapshots))
+
+    def create(self, levels: tuple[str, ...], body: Mapping[str, Any], once: Once | None) -> Answer:
+        request = self._iceberg.parse("CreateTableRequest", json.dumps(body))
+        request.validate()
+        identifier = parse_identifier({"namespace": [*levels], "name": request.name()})
+
+        def create() -> Answer:
+            self._ledger.check_creatable(identifier)
+            metadata = self._new(identifier, request)
+            if request.stageCreate():
+                return Answer(200, self._iceberg.table_response(metadata))
+            with discarding_unless_applied(self._iceberg) as written:
+                new = self._iceberg.write(metadata, None, written.append)
+                self._point(identifier, None, new, once)
+            return self._answer(new)
+
+        return self._requests.run(once, (identifier,), create, self._replay(identifier))
+
+    def _new(self, identifier: Identifier, request: Any) -> TableMetadata:
+        properties = properties_of(request.properties())
+        location = request.location() or self._warehouse.default_location(identifier)
+        if request.location() is None and self._ledger.location_was_used(location):
+            location = self._warehouse.fresh_location(identifier)
+        admitted = self._warehouse.footprint(location, properties).location
+        return self._iceberg.new_table(request, admitted, properties)
+
+    def register(self, levels: tuple[str, ...], body: Mapping[str, Any], once: Once | None) -> Answer:
+        request = self._iceberg.parse("RegisterTableRequest", json.dumps(body))
+        request.validate()
+        identifier = parse_identifier({"namespace": [*levels], "name": request.name()})
+        metadata = self._readable(self._warehouse.admit(request.metadataLocation(), "The metadata file"))
+
+        def register() -> Answer:
+            pointer = self._ledger.pointer(identifier)
+            if pointer is None or pointer.kind != TABLE or not request.overwrite():
+                self._ledger.check_creatable(identifier)
+                self._point(identifier, None, metadata, once)
+            else:
+                self._point(identifier, pointer.metadata_location, metadata, once)
+            return self._answer(metadata)
+
+        return self._requests.run(once, (identifier,), register, self._replay(identifier))
+
+    def _readable(self, metadata_location: str) -> TableMetadata:
+        try:
+            metadata = self._iceberg.read(metadata_location)
+        except Py4JJavaError as error:
+            found = from_java(error)
+            if found.status == 404:
+                raise found from error
+            raise bad_request(f"{metadata_location} is not a table's metadata: {found.message}") from error
+        if metadata.uuid() is None:
+            raise bad_request(f"{metadata_location} has no table-uuid: upgrade the table to format 2 first.")
+        return metadata
+
+    def _point(self, identifier: Identifier, old: str | None, new: TableMetadata, once: Once | None) -> None:
+        footprint = self._warehouse.footprint(new.location(), new.properties())
+        before = None if old is None else self._last_metadata(old)
+        displaces = None if before is None else before.uuid()
+        move = Move(identifier, old, new.metadataFileLocation(), new.uuid(), footprint, displaces=displaces)
+        try:
+            self._ledger.move([move], once, Outcome(200, move.new))
+        except LostRace as error:
+            raise already_exists(f"Table already exists, or was just changed: {identifier}") from error
+
+    def drop(self, identifier: Identifier, purge: bool, once: Once | None) -> Answer:
+        def drop() -> Answer:
+            metadata = self._last_metadata(self._metadata_location(identifier))
+            self._ledger.drop(identifier, None if metadata is None else metadata.uuid(), purge, once)
+            if purge and metadata is not None:
+                # The pointer is gone: nobody finds the files any more, so now they may go.
+                with _applied(f"Table {identifier} was dropped"):
+                    self._iceberg.delete_data(metadata)
+            return Answer(204)
+
+        return self._requests.run(once, (identifier,), drop)
+
+    def _last_metadata(self, metadata_location: str) -> TableMetadata | None:
+        """None if the file is gone: a table that cannot be read must not be one that cannot be dropped."""
+        try:
+            return self._iceberg.read(metadata_location)
+        except Py4JJavaError as error:
+            if java_class(error) != "NotFoundException":
+                raise
+            log.warning("%s is gone: its table is dropped without its files", metadata_location)
+            return None
+
+    def rename(self, body: Mapping[str, Any], once: Once | None) -> Answer:
+        source, target = parse_identifier(body.get("source")), parse_identifier(body.get("destination"))
+
+        def rename() -> Answer:
+            self._ledger.rename(source, target, once)
+            return Answer(204)
+
+        return self._requests.run(once, (source, target), rename)
+
+    def commit(self, identifier: Identifier, body: Mapping[str, Any], once: Once | None) -> Answer:
+        named = body.get("identifier")
+        if named is not None and parse_identifier(named) != identifier:
+            raise bad_request(f"The request is for {identifier} and names another table in its body.")
+        request = self._iceberg.parse("UpdateTableRequest", json.dumps(body))
+
+        def commit() -> Answer:
+            (new,) = self._committer.commit([Change(identifier, request)], once, status=200)
+            return self._answer(new)
+
+        return self._requests.run(once, (identifier,), commit, self._replay(identifier))
+
+    def commit_all(self, body: Mapping[str, Any], once: Once | None) -> Answer:
+        request = self._iceberg.parse("CommitTransactionRequest", json.dumps(body))
+        identifiers = [parse_identifier(change.get("identifier")) for change in body["table-changes"]]
+        changes = [Change(*pair) for pair in zip(identifiers, request.tableChanges(), strict=True)]
+
+        def commit() -> Answer:
+            self._committer.commit(changes, once, status=204)
+            return Answer(204)
+
+        return self._requests.run(once, tuple(identifiers), commit)
+
+    def report(self, body: Mapping[str, Any]) -> Answer:
+        """Scan and commit metrics are checked and let go: tables are watched from the engine's side."""
+        self._iceberg.parse("ReportMetricsRequest", json.dumps(body))
+        return Answer(204)
+
+    def _metadata_location(self, identifier: Identifier) -> str:
+        pointer = self._ledger.pointer(identifier)
+        if pointer is None or pointer.kind != TABLE:
+            raise no_such_table(identifier)
+        return pointer.metadata_location
+
+    def _answer(self, metadata: TableMetadata) -> Answer:
+        with _applied("The commit was applied"):
+            etag = _etag(metadata.metadataFileLocation(), "all")
+            return Answer(200, self._iceberg.table_response(metadata), etag)
+
+    def _replay(self, identifier: Identifier) -> Callable[[Outcome], Answer]:
+        def replay(outcome: Outcome) -> Answer:
+            with _applied("The request with this Idempotency-Key was applied"):
+                location = outcome.metadata_location
+                if location is None or not self._iceberg.exists(location):
+                    # Superseded and removed since; the spec allows a newer state of the table here.
+                    location = self._metadata_location(identifier)
+                return self._answer(self._iceberg.read(location))
+
+        return replay
+
+
+@contextmanager
+def _applied(what: str) -> Iterator[None]:
+    """A change has been made: whatever fails from here on must not look like a refusal."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise commit_unknown(f"{what}, but then: {from_java(error).message}") from error
+    except CatalogError as error:
+        raise commit_unknown(f"{what}, but then: {error.message}") from error
+
+
+def _etag(metadata_location: str, snapshots: str) -> str:
+    return f'"{hashlib.sha256(f"{snapshots} {metadata_location}".encode()).hexdigest()[:32]}"'

@@ -1,0 +1,115 @@
+"""Finds a running Headgate and speaks to its control API; its errors come back as the errors they were."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self
+from urllib.parse import quote
+
+import typer
+
+from headgate import errors
+from headgate.errors import HeadgateError, InvalidRequest, ServerUnavailable, TerminalError
+
+if TYPE_CHECKING:
+    import httpx
+
+DEFAULT_DATA = Path(".headgate")
+URL_VARIABLE = "HEADGATE_URL"
+TIMEOUT_SECONDS = 30.0
+
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data", metavar="DIR", help="The data folder of the Headgate to use. [default: .headgate]"
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def data_folder(data: Path | None) -> Path | None:
+    """`--data`, else what the environment says; none if nobody named one."""
+    if data is None and os.environ.get("HEADGATE_DATA"):
+        data = Path(os.environ["HEADGATE_DATA"])
+    return None if data is None else data.expanduser().absolute()
+
+
+def connect(data: Path | None = None) -> "Client":
+    """The Headgate on this data folder. If none was named: at HEADGATE_URL, else in `.headgate`."""
+    folder = data_folder(data)
+    url = os.environ.get(URL_VARIABLE)
+    if folder is None and url:
+        return Client(url.rstrip("/") + "/api/v1", hint=f"Is {URL_VARIABLE} right?")
+
+    from headgate.embedded.runtime import read_run, supervisor_of
+
+    folder = folder or DEFAULT_DATA.absolute()
+    supervisor_of(folder)
+    run = read_run(folder)
+    return Client(run["addresses"]["api"], hint=f"See {run['logs']}/server.log.", addresses=run["addresses"])
+
+
+class Client:
+    """The control API. A path is given in parts: `client.post("tables", topic, "sync")`."""
+
+    def __init__(self, api: str, hint: str = "", addresses: dict[str, str] | None = None) -> None:
+        import httpx
+
+        self._api = api
+        self._hint = hint
+        self._addresses = addresses
+        self._http = httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False)
+
+    def addresses(self) -> dict[str, str]:
+        """Where things are: kafka, registry, iceberg, api, console, spark_connect."""
+        if self._addresses is None:
+            self._addresses = dict(self.get("status")["addresses"])
+        return self._addresses
+
+    def get(self, *path: str, **parameters: Any) -> Any:
+        return self._call("GET", path, parameters)
+
+    def post(self, *path: str, body: Any = None) -> Any:
+        return self._call("POST", path, {}, body)
+
+    def delete(self, *path: str, **parameters: Any) -> Any:
+        return self._call("DELETE", path, parameters)
+
+    def _call(self, method: str, path: tuple[str, ...], parameters: dict[str, Any], body: Any = None) -> Any:
+        import httpx
+
+        url = "/".join([self._api, *(quote(part, safe="") for part in path)])
+        try:
+            answer = self._http.request(method, url, params=parameters, json=body)
+        except httpx.TransportError as error:
+            reason = str(error) or type(error).__name__
+            raise ServerUnavailable(
+                f"Headgate at {self._api} does not answer: {reason}.", self._hint
+            ) from error
+        if answer.is_success:
+            return answer.json() if answer.content else None
+        raise error_of(answer)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def error_of(answer: "httpx.Response") -> HeadgateError:
+    """The error that the server raised, by its name."""
+    try:
+        body = answer.json()
+        return _error_class(body["error"])(str(body["message"]), str(body.get("remedy") or ""))
+    except (ValueError, KeyError, TypeError):
+        # Not an answer of ours: a proxy's page, or another program on that port.
+        kind = ServerUnavailable if answer.status_code >= 500 else InvalidRequest
+        return kind(f"{answer.request.url} answered {answer.status_code} {answer.reason_phrase}.")
+
+
+def _error_class(name: str) -> type[HeadgateError]:
+    found = getattr(errors, name, None)
+    return found if isinstance(found, type) and issubclass(found, HeadgateError) else TerminalError

@@ -1,0 +1,35 @@
+"""What a scenario is."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+Schema = dict[str, Any]
+
+
+class Record(NamedTuple):
+    """One record as a scenario makes it, before it is encoded.
+
+    The value has what Avro holds: Decimal for decimals, integers for times (milli- or microseconds since
+    1970, as the schema says) and for dates (days since 1970).
+    """
+
+    topic: str
+    key: bytes
+    value: dict[str, Any]
+    timestamp_ms: int
+
+
+class Scenario(Protocol):
+    """A family of topics and the records in them. No I/O: the same seed gives the same records anywhere."""
+
+    name: str
+
+    @property
+    def schemas(self) -> Mapping[str, Schema]:
+        """The Avro schema of each topic's values."""
+
+    def records(self, limit: int | None = None) -> Iterator[Record]:
+        """From the beginning, in the order they are to be written. Without a limit, for ever."""
+
+    def encode(self, record: Record, schema_id: int) -> bytes:
+        """The record's value in Confluent wire format."""

@@ -1,0 +1,165 @@
+"""What a running Headgate is made of: its settings, and the addresses that came of them.
+
+The supervisor writes them to `run.json` in the data folder; its children and the command line read it there.
+The file has no secrets: settings are read anew from the configuration file and the environment.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit, urlunsplit
+
+from headgate import __version__
+from headgate.config import Settings, load_settings
+from headgate.embedded.ports import LOOPBACK
+from headgate.embedded.process import Identity
+from headgate.errors import NotRunning
+
+RUN_FILE = "run.json"
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Settings with the ports that were really taken. Each address is ours, or the one that replaces it."""
+
+    settings: Settings
+    kafka: str
+    registry: str
+    iceberg: str
+    api: str
+    console: str
+    server_port: int
+    connect_port: int
+    config: Path | None = None
+    supervisor: Identity | None = None
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        *,
+        server_port: int,
+        connect_port: int,
+        broker_port: int,
+        config: Path | None = None,
+        supervisor: Identity | None = None,
+    ) -> Self:
+        server = f"http://{LOOPBACK}:{server_port}"
+        return cls(
+            settings,
+            kafka=settings.kafka.bootstrap or f"{LOOPBACK}:{broker_port}",
+            registry=settings.registry.url or f"{server}/registry",
+            iceberg=settings.catalog.uri or f"{server}/iceberg",
+            api=f"{server}/api/v1",
+            console=f"{server}/",
+            server_port=server_port,
+            connect_port=connect_port,
+            config=config,
+            supervisor=supervisor,
+        )
+
+    @property
+    def data(self) -> Path:
+        return self.settings.data
+
+    @property
+    def logs(self) -> Path:
+        return self.data / "logs"
+
+    @property
+    def warehouse(self) -> str | None:
+        """The embedded catalog's root, or the name of the warehouse in yours."""
+        return (
+            self.settings.warehouse if self.settings.catalog.uri is None else self.settings.catalog.warehouse
+        )
+
+    @property
+    def spark_connect(self) -> str:
+        # Spark's client speaks without TLS to a host of this name only.
+        return f"sc://localhost:{self.connect_port}"
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """For people and their tools: passwords in URLs are left out."""
+        return {
+            "kafka": self.kafka,
+            "registry": without_password(self.registry),
+            "iceberg": without_password(self.iceberg),
+            "api": self.api,
+            "console": self.console,
+            "spark_connect": self.spark_connect,
+        }
+
+    def write(self) -> None:
+        """Put it into the data folder, whole or not at all."""
+        found = {
+            "version": __version__,
+            "supervisor": None if self.supervisor is None else self.supervisor.to_dict(),
+            "config": None if self.config is None else str(self.config),
+            "data": str(self.data),
+            "logs": str(self.logs),
+            "cluster": self.settings.cluster.name,
+            "warehouse": None if self.warehouse is None else without_password(self.warehouse),
+            "addresses": self.addresses,
+            "ports": {"server": self.server_port, "connect": self.connect_port},
+        }
+        write_json(self.data / RUN_FILE, found)
+
+    @classmethod
+    def load(cls, data: Path, environment: Mapping[str, str] | None = None) -> Self:
+        """The runtime of the Headgate on this data folder, for its own processes."""
+        run = read_run(data)
+        config = None if run["config"] is None else Path(run["config"])
+        settings = load_settings(config, environment, data)
+        supervisor = run["supervisor"]
+        found = cls.of(
+            settings,
+            server_port=run["ports"]["server"],
+            connect_port=run["ports"]["connect"],
+            broker_port=0,
+            config=config,
+            supervisor=None if supervisor is None else Identity.from_dict(supervisor),
+        )
+        return found if settings.kafka.bootstrap else replace(found, kafka=run["addresses"]["kafka"])
+
+
+def read_run(data: Path) -> dict[str, Any]:
+    """What `run.json` says, without the settings."""
+    try:
+        found: dict[str, Any] = json.loads((data / RUN_FILE).read_text())
+    except FileNotFoundError as error:
+        raise not_running(data) from error
+    return found
+
+
+def supervisor_of(data: Path) -> Identity:
+    """The supervisor that runs on this data folder now. A `run.json` that outlived its writer is no sign."""
+    run = read_run(data)
+    found = None if run["supervisor"] is None else Identity.from_dict(run["supervisor"])
+    if found is None or not found.alive:
+        raise not_running(data)
+    return found
+
+
+def not_running(data: Path) -> NotRunning:
+    return NotRunning(
+        f"No Headgate runs on the data folder {data}.",
+        "Start it with `headgate up`, or name another folder with --data.",
+    )
+
+
+def without_password(url: str) -> str:
+    """The URL without user and password."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def write_json(file: Path, content: object) -> None:
+    """Replace a small file at once: a reader sees the old one or the new one."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    draft.write_text(json.dumps(content, indent=2) + "\n")
+    draft.chmod(0o600)
+    draft.replace(file)

@@ -1,0 +1,140 @@
+"""What `headgate up` runs: the broker, the server, the engine and, on demand, the query driver."""
+
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import httpx
+
+from headgate.config import Settings
+from headgate.embedded.broker import Broker, wait_for_kafka
+from headgate.embedded.child import ChildSpec
+from headgate.embedded.folder import DataFolder
+from headgate.embedded.ports import LOOPBACK, claim_ports
+from headgate.embedded.process import Identity
+from headgate.embedded.runtime import Runtime
+from headgate.embedded.supervisor import Supervisor
+from headgate.errors import KafkaUnavailable
+from headgate.store import Store
+
+EXTERNAL_KAFKA_SECONDS = 30.0
+
+
+def run(
+    settings: Settings,
+    config: Path | None,
+    say: Callable[[str], None],
+    on_ready: Callable[[Runtime], None],
+) -> None:
+    """Start everything, call `on_ready`, and stay until a signal asks to stop."""
+    with DataFolder.taken(settings.data) as folder:
+        # Before anything is started: a port that is taken is told at once, and nothing is left half up.
+        ports = claim_ports(wanted_ports(settings), folder.remembered_ports())
+        folder.remember_ports(ports)
+        runtime = Runtime.of(
+            settings,
+            server_port=ports["server"],
+            connect_port=ports["connect"],
+            broker_port=ports.get("broker", 0),
+            config=config,
+            supervisor=Identity.own(),
+        )
+        store = Store.open(settings.store_url)
+        try:
+            specs = child_specs(runtime, store, ports.get("controller", 0))
+            forget_earlier_run(specs, store)
+            supervise(Supervisor(specs, store, folder, say), runtime, on_ready)
+        finally:
+            store.close()
+
+
+def supervise(supervisor: Supervisor, runtime: Runtime, on_ready: Callable[[Runtime], None]) -> None:
+    with supervisor.signals():
+        runtime.write()
+        try:
+            if runtime.settings.kafka.bootstrap is not None:
+                wait_for_kafka(runtime.kafka, EXTERNAL_KAFKA_SECONDS, lambda: not supervisor.stop_asked)
+            if supervisor.start():
+                on_ready(runtime)
+                supervisor.watch()
+        finally:
+            supervisor.stop()
+
+
+def forget_earlier_run(specs: Sequence[ChildSpec], store: Store) -> None:
+    """A run that was killed could not say that its processes are gone, nor that nobody wants them now."""
+    store.want("query", False)
+    for spec in specs:
+        store.beat(spec.name, "", 0, "stopped")
+
+
+def wanted_ports(settings: Settings) -> dict[str, int]:
+    """By name; 0 is any. The controller's is nobody's business but the broker's."""
+    wanted = {"server": settings.ports.server, "connect": settings.ports.connect}
+    if settings.kafka.bootstrap is None:
+        wanted |= {"broker": settings.ports.broker, "controller": 0}
+    return wanted
+
+
+def child_specs(runtime: Runtime, store: Store, controller_port: int) -> list[ChildSpec]:
+    """In the order in which they start."""
+    specs = [
+        ChildSpec("server", _program(runtime, "headgate.server"), _server_answers(runtime)),
+        ChildSpec(
+            "engine",
+            _program(runtime, "headgate.engine"),
+            _says_ready(store, "engine"),
+            after=("broker", "server"),
+            deadline=180.0,
+            grace=30.0,
+        ),
+        ChildSpec(
+            "query",
+            _program(runtime, "headgate.query"),
+            _says_ready(store, "query"),
+            wanted=lambda: store.process("query").wanted,
+            after=("server",),
+            deadline=180.0,
+        ),
+    ]
+    if runtime.settings.kafka.bootstrap is None:
+        port = int(runtime.kafka.rpartition(":")[2])
+        broker = Broker(runtime.data / "broker", port, controller_port, runtime.settings.jars_folder)
+        specs.insert(0, ChildSpec("broker", lambda _: broker.prepare(), lambda _: broker_answers(broker)))
+    return specs
+
+
+def broker_answers(broker: Broker) -> bool:
+    try:
+        # Kafka's client waits its full time for a port that is not open yet; this tells at once.
+        socket.create_connection((LOOPBACK, broker.port), timeout=1).close()
+        wait_for_kafka(broker.bootstrap, timeout=0)
+    except (OSError, KafkaUnavailable):
+        return False
+    return True
+
+
+def _server_answers(runtime: Runtime) -> Callable[[str], bool]:
+    def ready(instance: str) -> bool:
+        try:
+            answer = httpx.get(f"{runtime.console}healthz", timeout=5, trust_env=False)
+        except httpx.TransportError:
+            return False
+        return answer.status_code == httpx.codes.OK and answer.json().get("instance") == instance
+
+    return ready
+
+
+def _program(runtime: Runtime, module: str) -> Callable[[str], list[str]]:
+    config = [] if runtime.config is None else ["--config", str(runtime.config)]
+    fixed = [sys.executable, "-m", module, "--data", str(runtime.data), *config]
+    return lambda instance: [*fixed, "--instance", instance]
+
+
+def _says_ready(store: Store, name: str) -> Callable[[str], bool]:
+    def ready(instance: str) -> bool:
+        found = store.process(name)
+        return found.instance == instance and found.state == "ready"
+
+    return ready

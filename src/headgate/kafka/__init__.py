@@ -1,0 +1,6 @@
+"""Kafka as the rest of Headgate sees it: topics, and offsets in them."""
+
+from headgate.kafka.offsets import Offsets
+from headgate.kafka.topics import Topics
+
+__all__ = ["Offsets", "Topics"]

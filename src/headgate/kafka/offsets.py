@@ -1,0 +1,199 @@
+"""Offsets: where topics begin and end, and where a table begins in its topic."""
+
+import math
+import time
+from collections.abc import Iterable, Mapping
+from typing import assert_never
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from headgate.errors import InvalidRequest, KafkaUnavailable, NotFound
+from headgate.kafka.client import (
+    EARLIEST,
+    LATEST,
+    TIMEOUT_SECONDS,
+    UNKNOWN_TOPIC,
+    code_of,
+    configuration,
+    failure,
+)
+from headgate.kafka.topics import Topics
+from headgate.model import Start, StartKind, Topic
+
+NO_SUCH_OFFSET = -1
+
+
+class Offsets:
+    """Looks offsets up, for many topics in one call. Raises KafkaUnavailable while no broker answers.
+
+    Ends are last stable offsets: up to there every transaction is decided, so records before the end
+    never change and those after it are not to be read yet.
+    """
+
+    def __init__(self, bootstrap: str, timeout: float = TIMEOUT_SECONDS) -> None:
+        self._bootstrap = bootstrap
+        self._timeout = timeout
+        self._admin = AdminClient(configuration(bootstrap, timeout))
+        self._topics = Topics(bootstrap, timeout)
+
+    def stable_ends(self, topics: Iterable[Topic]) -> dict[str, dict[int, int]]:
+        """By topic and partition. A topic that lost a partition since it was described, as a deleted or
+        replaced one does, is absent: describe it again."""
+        return self._look_up(topics, LATEST)
+
+    def earliest(self, topics: Iterable[Topic]) -> dict[str, dict[int, int]]:
+        """The first offsets that are still there. Topics are absent as in `stable_ends`."""
+        return self._look_up(topics, EARLIEST)
+
+    def at_timestamp(self, topic: Topic, timestamp_ms: int) -> dict[int, int]:
+        """The first record of each partition that is as new as that; the stable end where there is none."""
+        if timestamp_ms < 0:
+            raise InvalidRequest(
+                f"{timestamp_ms} ms is no time that a record of topic '{topic.name}' can have."
+            )
+        # Ends first: a record that arrives between the two calls is then found, or lies behind the end.
+        ends = self._of(topic, self.stable_ends([topic]))
+        found = self._of(topic, self._look_up([topic], OffsetSpec.for_timestamp(timestamp_ms)))
+        return {p: ends[p] if offset == NO_SUCH_OFFSET else offset for p, offset in found.items()}
+
+    def start_offsets(self, start: Start, topic: Topic) -> dict[int, int]:
+        """Where a table with this start begins to read, for each partition."""
+        match start.kind:
+            case StartKind.EARLIEST:
+                return self._of(topic, self.earliest([topic]))
+            case StartKind.LATEST:
+                return self._of(topic, self.stable_ends([topic]))
+            case StartKind.TIMESTAMP:
+                if start.timestamp_ms is None:
+                    raise InvalidRequest(f"The start of '{topic.name}' is a timestamp, and names none.")
+                return self.at_timestamp(topic, start.timestamp_ms)
+            case StartKind.OFFSETS:
+                earliest = self._of(topic, self.earliest([topic]))
+                ends = self._of(topic, self.stable_ends([topic]))
+                return explicit_start(topic, start.offsets or {}, earliest, ends)
+            case _:
+                assert_never(start.kind)
+
+    def record_size_sample(self, topic: Topic, offsets: Mapping[int, int], records: int = 200) -> float:
+        """Mean bytes (key, value, headers) of up to that many records from these offsets on; 0.0 if none.
+
+        Each partition gives an equal share at most. The consumer belongs to no group and commits nothing.
+        """
+        if not offsets or records < 1:
+            return 0.0
+        share = math.ceil(records / len(offsets))
+        consumer = Consumer(
+            configuration(self._bootstrap, self._timeout)
+            | {
+                "group.id": "headgate-sample",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                # Retention may have moved on since the offsets were looked up; a sample can do without.
+                "auto.offset.reset": "earliest",
+                "queued.min.messages": share,
+                # The broker would hold an answer at the end of a partition back for half a second.
+                "fetch.wait.max.ms": 10,
+            }
+        )
+        try:
+            consumer.assign([TopicPartition(topic.name, p, offset) for p, offset in offsets.items()])
+            sizes = self._sample(consumer, topic, set(offsets), share)
+        except KafkaException as error:
+            raise failure(error, self._bootstrap, f"read topic '{topic.name}'") from error
+        finally:
+            consumer.close()
+        return sum(sizes) / len(sizes) if sizes else 0.0
+
+    def _sample(self, consumer: Consumer, topic: Topic, pending: set[int], share: int) -> list[int]:
+        sizes: dict[int, list[int]] = {partition: [] for partition in pending}
+        deadline = time.monotonic() + self._timeout
+        while pending:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                raise KafkaUnavailable(
+                    f"Kafka at {self._bootstrap} gave no records of '{topic.name}' in time."
+                )
+            message = consumer.poll(remaining)
+            if message is None:
+                continue
+            partition, problem = int(message.partition() or 0), message.error()
+            if problem is not None and problem.code() != KafkaError._PARTITION_EOF:
+                raise failure(problem, self._bootstrap, f"read topic '{topic.name}'")
+            if partition not in pending:
+                continue
+            if problem is None:
+                sizes[partition].append(size_of(message))
+            if problem is not None or len(sizes[partition]) == share:
+                pending.remove(partition)
+        return [size for found in sizes.values() for size in found]
+
+    def _look_up(self, topics: Iterable[Topic], spec: OffsetSpec) -> dict[str, dict[int, int]]:
+        wanted = {topic.name: topic for topic in topics}
+        request = {TopicPartition(t.name, p): spec for t in wanted.values() for p in t.partitions}
+        if not request:
+            return {}
+        found: dict[str, dict[int, int]] = {name: {} for name in wanted}
+        futures = self._admin.list_offsets(
+            request, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._timeout
+        )
+        for asked, future in futures.items():
+            try:
+                offset = future.result().offset
+            except KafkaException as error:
+                if not self._is_gone(wanted[asked.topic], error):
+                    doing = f"look up offsets of topic '{asked.topic}'"
+                    raise failure(error, self._bootstrap, doing) from error
+                found.pop(asked.topic, None)
+            else:
+                if asked.topic in found:
+                    found[asked.topic][asked.partition] = offset
+        return found
+
+    def _is_gone(self, topic: Topic, error: KafkaException) -> bool:
+        if code_of(error) in UNKNOWN_TOPIC:
+            return True
+        if code_of(error) != KafkaError._NOENT:
+            return False
+        # What librdkafka says when it found no leader at all: for want of the topics, or of a broker.
+        now = self._topics.describe_many([topic.name]).get(topic.name)
+        if now is not None and set(topic.partitions) <= set(now.partitions):
+            raise KafkaUnavailable(f"The partitions of topic '{topic.name}' have no leaders now.") from error
+        return True
+
+    def _of(self, topic: Topic, found: Mapping[str, dict[int, int]]) -> dict[int, int]:
+        if topic.name not in found:
+            raise NotFound(
+                f"Topic '{topic.name}' is gone, or was created anew with fewer partitions.",
+                "`headgate topic list` shows the topics.",
+            )
+        return found[topic.name]
+
+
+def explicit_start(
+    topic: Topic, wanted: Mapping[int, int], earliest: Mapping[int, int], ends: Mapping[int, int]
+) -> dict[int, int]:
+    """The offsets named, checked; partitions that are not named begin at their earliest."""
+    if not wanted:
+        raise InvalidRequest(f"The start of '{topic.name}' is offsets, and names none.")
+    for partition, offset in sorted(wanted.items()):
+        if partition not in topic.partitions:
+            known = ", ".join(str(p) for p in topic.partitions)
+            raise InvalidRequest(
+                f"Topic '{topic.name}' has no partition {partition}.", f"Its partitions are {known}."
+            )
+        low, high = earliest[partition], ends[partition]
+        if not low <= offset <= high:
+            raise InvalidRequest(
+                f"Offset {offset} is not in partition {partition} of topic '{topic.name}'.",
+                f"Choose one from {low} to {high}.",
+            )
+    return {partition: wanted.get(partition, earliest[partition]) for partition in topic.partitions}
+
+
+def size_of(message: Message) -> int:
+    """Bytes that its sender gave it."""
+    headers = message.headers() or []
+    pairs = [(message.key(), message.value()), *headers]
+    return sum(len(part) for pair in pairs for part in pair if part is not None)

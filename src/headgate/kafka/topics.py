@@ -1,0 +1,164 @@
+"""Topics: what there is, what it is like, and how it comes and goes."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewTopic,
+    ResourceType,
+    TopicDescription,
+)
+
+from headgate.errors import InvalidRequest, KafkaUnavailable, NotFound
+from headgate.kafka.client import LATEST, TIMEOUT_SECONDS, UNKNOWN_TOPIC, code_of, configuration, failure
+from headgate.model import Topic
+
+BROKER_DEFAULT = -1
+POLL_SECONDS = 0.01
+URL_SAFE = str.maketrans("+/", "-_")
+
+# No topic can have a name that the broker calls invalid, so to describe one is to find nothing.
+ABSENT = UNKNOWN_TOPIC | {KafkaError.TOPIC_EXCEPTION}
+
+
+class Topics:
+    """The topics of one cluster. Calls raise KafkaUnavailable while no broker answers."""
+
+    def __init__(self, bootstrap: str, timeout: float = TIMEOUT_SECONDS) -> None:
+        self._bootstrap = bootstrap
+        self._timeout = timeout
+        self._admin = AdminClient(configuration(bootstrap, timeout))
+
+    def cluster_id(self) -> str:
+        """Asked anew each time: a broker may come back with other data at the same address."""
+        try:
+            found = self._admin.describe_cluster(request_timeout=self._timeout).result().cluster_id
+        except KafkaException as error:
+            raise failure(error, self._bootstrap, "tell its cluster id") from error
+        if not found:
+            raise KafkaUnavailable(f"Kafka at {self._bootstrap} has no cluster id yet.")
+        return str(found)
+
+    def list(self, include_internal: bool = False) -> list[Topic]:
+        """By name. Internal are those the broker calls so: consumer offsets, transaction state."""
+        try:
+            names = list(self._admin.list_topics(timeout=self._timeout).topics)
+        except KafkaException as error:
+            raise failure(error, self._bootstrap, "list topics") from error
+        found = self.describe_many(names)
+        return [found[name] for name in sorted(found) if include_internal or not found[name].internal]
+
+    def describe(self, name: str) -> Topic:
+        found = self.describe_many([name])
+        if name not in found:
+            raise self._no_such(name)
+        return found[name]
+
+    def describe_many(self, names: Iterable[str]) -> dict[str, Topic]:
+        """In one call, however many. Topics that do not exist are absent."""
+        wanted = sorted({name for name in names if name})
+        if not wanted:
+            return {}
+        found = {}
+        futures = self._admin.describe_topics(TopicCollection(wanted), request_timeout=self._timeout)
+        for name, future in futures.items():
+            try:
+                found[name] = _topic(future.result())
+            except KafkaException as error:
+                if code_of(error) not in ABSENT:
+                    raise failure(error, self._bootstrap, f"describe topic '{name}'") from error
+        return found
+
+    def create(
+        self,
+        name: str,
+        partitions: int = 4,
+        replication: int = BROKER_DEFAULT,
+        config: Mapping[str, str] | None = None,
+    ) -> Topic:
+        """Returns when the topic can be written and read."""
+        topic = NewTopic(name, partitions, replication, config=dict(config or {}))
+        try:
+            self._admin.create_topics([topic], request_timeout=self._timeout)[name].result()
+        except KafkaException as error:
+            raise failure(error, self._bootstrap, f"create topic '{name}'") from error
+        self._wait(lambda: self._has_leaders(name), f"topic '{name}' was created, but has no leaders yet")
+        return self.describe(name)
+
+    def delete(self, name: str) -> None:
+        """Returns when the topic is gone, and its name can be used again."""
+        self.describe(name)
+        try:
+            self._admin.delete_topics([name], request_timeout=self._timeout)[name].result()
+        except KafkaException as error:
+            if code_of(error) in UNKNOWN_TOPIC:
+                raise self._no_such(name) from error
+            raise failure(error, self._bootstrap, f"delete topic '{name}'") from error
+        self._wait(
+            lambda: not self.describe_many([name]), f"topic '{name}' is being deleted, but still there"
+        )
+
+    def config(self, name: str) -> dict[str, str]:
+        """All of the topic's configuration, defaults included."""
+        return {key: _text(entry) for key, entry in self._config(name).items()}
+
+    def config_overrides(self, name: str) -> dict[str, str]:
+        """What was set on the topic itself."""
+        own = ConfigSource.DYNAMIC_TOPIC_CONFIG
+        found = self._config(name)
+        # confluent_kafka gives the source's number, though it is declared to be the enum.
+        return {key: _text(entry) for key, entry in found.items() if ConfigSource(entry.source) is own}
+
+    def _config(self, name: str) -> dict[str, ConfigEntry]:
+        if not name:
+            raise InvalidRequest("A topic has a name.")
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        future = self._admin.describe_configs([resource], request_timeout=self._timeout)[resource]
+        try:
+            found: dict[str, ConfigEntry] = future.result()
+        except KafkaException as error:
+            if code_of(error) in ABSENT:
+                raise self._no_such(name) from error
+            raise failure(error, self._bootstrap, f"show the configuration of topic '{name}'") from error
+        return dict(sorted(found.items()))
+
+    def _has_leaders(self, name: str) -> bool:
+        """A broker knows of a topic a moment before it leads its partitions and answers for them."""
+        topic = self.describe_many([name]).get(name)
+        if topic is None or not topic.partitions:
+            return False
+        ends = self._admin.list_offsets(
+            {TopicPartition(name, partition): LATEST for partition in topic.partitions},
+            request_timeout=self._timeout,
+        )
+        return all(future.exception() is None for future in ends.values())
+
+    def _wait(self, done: Callable[[], bool], otherwise: str) -> None:
+        deadline = time.monotonic() + self._timeout
+        while not done():
+            if time.monotonic() > deadline:
+                raise KafkaUnavailable(f"Kafka at {self._bootstrap} is slow: {otherwise}.")
+            time.sleep(POLL_SECONDS)
+
+    def _no_such(self, name: str) -> NotFound:
+        return NotFound(
+            f"There is no topic '{name}'.",
+            f"`headgate topic list` shows the topics, `headgate topic create {name}` makes it.",
+        )
+
+
+def _topic(found: TopicDescription) -> Topic:
+    partitions = tuple(sorted(partition.id for partition in found.partitions))
+    # librdkafka writes ids in plain base64, Kafka's own tools in the form that is safe in file names.
+    topic_id = str(found.topic_id).translate(URL_SAFE)
+    return Topic(found.name, topic_id, partitions, found.is_internal)
+
+
+def _text(entry: ConfigEntry) -> str:
+    """Kafka does not tell sensitive values."""
+    return "" if entry.value is None else str(entry.value)

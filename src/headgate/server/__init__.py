@@ -1,0 +1,1 @@
+"""The server process: control API, Iceberg REST catalog, schema registry, metrics, console."""

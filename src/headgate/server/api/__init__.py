@@ -1,0 +1,1 @@
+"""The control API, `/api/v1`: one router per noun."""

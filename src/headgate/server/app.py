@@ -1,0 +1,87 @@
+"""The server's application, put together from what it is given."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Response, status
+from fastapi.responses import HTMLResponse
+from prometheus_client import generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from headgate import __version__
+from headgate.embedded.runtime import Runtime
+from headgate.kafka.topics import Topics
+from headgate.server import page
+from headgate.server.api.control import control_router
+from headgate.server.api.tables import tables_router
+from headgate.server.api.topics import topics_router
+from headgate.server.failures import RESPONSES, answer_failures
+from headgate.server.metrics import metrics_registry
+from headgate.server.origin import OwnOrigin
+from headgate.server.overview import Overview
+from headgate.store import Store
+
+API = "/api/v1"
+
+# Returns if a part works, raises if it does not.
+Check = Callable[[], object]
+
+
+def create_app(
+    runtime: Runtime,
+    store: Store,
+    *,
+    mounts: Mapping[str, APIRouter] | None = None,
+    checks: Mapping[str, Check] | None = None,
+    instance: str = "",
+) -> FastAPI:
+    """`mounts` are the embedded registry and catalog, by path; `/healthz` asks all `checks` and the store."""
+    found = Overview(runtime, store)
+    topics = Topics(runtime.kafka)
+    app = FastAPI(
+        title="Headgate",
+        version=__version__,
+        summary="Turns Kafka topics into Iceberg tables, exactly once.",
+        openapi_url=f"{API}/openapi.json",
+        # Its pages would load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.add_middleware(OwnOrigin)
+    answer_failures(app)
+    for router in (control_router(found), tables_router(store, topics), topics_router(store, topics)):
+        app.include_router(router, prefix=API, responses=RESPONSES)
+    for path, router in (mounts or {}).items():
+        app.include_router(router, prefix=path)
+    app.include_router(operations_router(found, {"store": store.tables, **(checks or {})}, instance))
+    return app
+
+
+def operations_router(found: Overview, checks: Mapping[str, Check], instance: str) -> APIRouter:
+    router = APIRouter(tags=["operations"])
+    registry = metrics_registry(found)
+
+    @router.get("/healthz", summary="Whether every part answers")
+    def healthz(response: Response) -> dict[str, Any]:
+        results = {name: _try(check) for name, check in checks.items()}
+        well = all(result == "ok" for result in results.values())
+        response.status_code = status.HTTP_200_OK if well else status.HTTP_503_SERVICE_UNAVAILABLE
+        return {"status": "ok" if well else "failing", "instance": instance, "checks": results}
+
+    @router.get("/metrics", summary="Metrics for Prometheus", response_class=Response)
+    def metrics() -> Response:
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    @router.get("/", summary="How things stand, for people", response_class=HTMLResponse)
+    def console() -> str:
+        return page.render(found.status())
+
+    return router
+
+
+def _try(check: Check) -> str:
+    try:
+        check()
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer
+        return f"{type(error).__name__}: {error}"
+    return "ok"

@@ -1,0 +1,77 @@
+"""How errors leave the control API: `{"error": …, "message": …, "remedy": …}` with a fitting status."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from sqlalchemy.exc import OperationalError
+
+from headgate.errors import (
+    AlreadyExists,
+    ConfigError,
+    HeadgateError,
+    InvalidRequest,
+    NotFound,
+    ServerUnavailable,
+    TransientError,
+)
+
+# The first that fits; a TableStopped and its like are conflicts with the state of the table.
+STATUSES: Mapping[type[HeadgateError], int] = {
+    NotFound: 404,
+    AlreadyExists: 409,
+    InvalidRequest: 400,
+    ConfigError: 400,
+    TransientError: 503,
+    HeadgateError: 409,
+}
+
+
+class Failure(BaseModel):
+    """What went wrong, and what to do next."""
+
+    error: str
+    message: str
+    remedy: str = ""
+
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": Failure, "description": "What was asked cannot be done."},
+    "5XX": {"model": Failure, "description": "It cannot be done now."},
+}
+
+
+def answer_failures(app: FastAPI) -> None:
+    app.add_exception_handler(HeadgateError, _on_headgate_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(OperationalError, _on_store_away)
+
+
+async def _on_headgate_error(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HeadgateError)
+    status = next(code for kind, code in STATUSES.items() if isinstance(error, kind))
+    return _answer(status, type(error).__name__, error.message, error.remedy)
+
+
+async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    problems = [f"{_path(problem['loc'])}: {problem['msg']}" for problem in error.errors()]
+    return _answer(422, InvalidRequest.__name__, "; ".join(problems), "")
+
+
+async def _on_store_away(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, OperationalError)
+    return _answer(503, ServerUnavailable.__name__, f"The control state does not answer: {error.orig}", "")
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    """Where in the request: `body.formats.0` is `formats.0` to whoever wrote it."""
+    where, *rest = location
+    return ".".join(str(part) for part in rest) or str(where)
+
+
+def _answer(status: int, error: str, message: str, remedy: str) -> JSONResponse:
+    return JSONResponse(Failure(error=error, message=message, remedy=remedy).model_dump(), status)

@@ -1,0 +1,73 @@
+"""`/metrics`: read from the control state at each scrape, so that there is nothing to keep in step."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from headgate import __version__
+from headgate.model import TableState
+from headgate.server.overview import Overview
+
+
+def metrics_registry(found: Overview) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    registry.register(ControlState(found))
+    return registry
+
+
+class ControlState(Collector):
+    """Tables and processes as the API shows them."""
+
+    def __init__(self, found: Overview) -> None:
+        self._found = found
+
+    def describe(self) -> list[Metric]:
+        # With nothing described, registering does not collect: the database need not be there yet.
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        yield InfoMetricFamily("headgate", "This Headgate.", value={"version": __version__})
+        yield from _processes(self._found.processes())
+        yield from _tables(self._found.tables())
+
+
+def _processes(processes: list[dict[str, Any]]) -> Iterator[Metric]:
+    up = GaugeMetricFamily("headgate_process_up", "Whether a process is ready.", labels=["process"])
+    age = GaugeMetricFamily(
+        "headgate_process_beat_age_seconds", "Since a process last said that it lives.", labels=["process"]
+    )
+    for process in processes:
+        up.add_metric([process["name"]], float(process["state"] == "ready"))
+        if process["beat_age"] is not None:
+            age.add_metric([process["name"]], process["beat_age"])
+    yield from (up, age)
+
+
+def _tables(tables: list[dict[str, Any]]) -> Iterator[Metric]:
+    state = GaugeMetricFamily(
+        "headgate_table_state", "1 for the state a table is in.", labels=["topic", "state"]
+    )
+    numbers = {
+        "lag": GaugeMetricFamily(
+            "headgate_table_lag_offsets", "Offsets of the topic not in the table yet.", labels=["topic"]
+        ),
+        "rows": GaugeMetricFamily("headgate_table_rows", "Rows in the table.", labels=["topic"]),
+        "freshness": GaugeMetricFamily(
+            "headgate_table_freshness_seconds", "How far the table is behind its topic.", labels=["topic"]
+        ),
+    }
+    position = GaugeMetricFamily(
+        "headgate_table_position", "The next offset a table reads.", labels=["topic", "partition"]
+    )
+    for table in tables:
+        for name in TableState:
+            state.add_metric([table["topic"], name.value], float(table["state"] == name.value))
+        for key, family in numbers.items():
+            if table[key] is not None:
+                family.add_metric([table["topic"]], table[key])
+        for partition, offset in ((table["position"] or {}).get("offsets") or {}).items():
+            position.add_metric([table["topic"], partition], offset)
+    yield from (state, *numbers.values(), position)

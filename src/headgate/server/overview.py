@@ -1,0 +1,100 @@
+"""What the server says of processes and tables: the API, the metrics and the page show the same."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headgate import __version__
+from headgate.embedded.runtime import Runtime
+from headgate.model import Start, StartKind
+from headgate.store import ProcessRecord, Store, TableRecord
+
+PROCESSES = ("broker", "server", "engine", "query")
+# A process that has said nothing for so long is not taken at its last word.
+SILENT_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Reads the control state and says it in the words of the API."""
+
+    runtime: Runtime
+    store: Store
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "version": __version__,
+            "cluster": self.runtime.settings.cluster.name,
+            "warehouse": self.runtime.warehouse,
+            "addresses": self.runtime.addresses,
+            "processes": self.processes(),
+            "tables": self.tables(),
+            "statements": [],
+        }
+
+    def processes(self) -> list[dict[str, Any]]:
+        embedded = self.runtime.settings.kafka.bootstrap is None
+        return [process(self.store.process(name)) for name in PROCESSES if embedded or name != "broker"]
+
+    def tables(self) -> list[dict[str, Any]]:
+        return [table(record) for record in self.store.tables()]
+
+
+def process(record: ProcessRecord) -> dict[str, Any]:
+    age = time.time() - record.beat_at if record.beat_at else None
+    silent = age is not None and age > SILENT_SECONDS and record.state != "stopped"
+    return {
+        "name": record.name,
+        "state": "silent" if silent else record.state,
+        "pid": record.pid or None,
+        "beat_age": age,
+        "detail": dict(record.detail),
+    }
+
+
+def table(record: TableRecord) -> dict[str, Any]:
+    """A table in a list: what the engine knows is in `detail`, the most asked-for of it stands out here."""
+    detail = record.status.detail
+    return {
+        "topic": record.spec.topic,
+        "state": record.status.state.value,
+        "reason": record.status.reason,
+        "since": record.status.since,
+        "desired": record.desired,
+        "position": detail.get("position"),
+        "lag": detail.get("lag"),
+        "freshness": freshness(detail),
+        "rows": detail.get("rows"),
+        "updated_at": record.status.updated_at,
+    }
+
+
+def freshness(detail: Mapping[str, Any]) -> float | None:
+    """For how many seconds a record has been waiting to get into the table; none before the engine knows."""
+    if "behind_since" not in detail:
+        return None
+    since = detail["behind_since"]
+    return 0.0 if since is None else max(0.0, time.time() - since)
+
+
+def table_with_detail(record: TableRecord, events: list[dict[str, Any]]) -> dict[str, Any]:
+    now = time.time()
+    return table(record) | {
+        "spec": record.spec.to_dict(),
+        "from": start_text(record.spec.start),
+        "created_at": record.created_at,
+        "age": now - record.status.since,
+        "detail": dict(record.status.detail),
+        "events": [event | {"age": now - event["at"]} for event in events],
+    }
+
+
+def start_text(start: Start) -> str:
+    """A start as it is written on the command line."""
+    if start.kind is StartKind.OFFSETS:
+        return ",".join(f"{partition}:{offset}" for partition, offset in (start.offsets or {}).items())
+    if start.kind is StartKind.TIMESTAMP and start.timestamp_ms is not None:
+        seconds, millis = divmod(start.timestamp_ms, 1000)
+        return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{millis:03d}Z"
+    return start.kind.value

@@ -1,0 +1,85 @@
+"""A catalog behind real HTTP: in a thread of the test or, run as a program, in a process to be killed."""
+
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+
+from headgate.catalog import EmbeddedCatalog, catalog_router
+from headgate.config import load_settings
+from headgate.embedded.ports import LOOPBACK, free_port
+from headgate.jvm import Jvm
+
+
+def application(catalog: EmbeddedCatalog) -> FastAPI:
+    app = FastAPI()
+    app.include_router(catalog_router(catalog), prefix="/iceberg")
+    return app
+
+
+class Service:
+    """One catalog on `folder`, served until it is closed. Another one on the same folder is a restart."""
+
+    def __init__(self, jvm: Jvm, folder: Path) -> None:
+        self.folder = folder
+        self.jvm = jvm
+        self.warehouse = folder / "warehouse"
+        self.database = folder / "catalog.db"
+        self.port = free_port()
+        self.uri = f"http://{LOOPBACK}:{self.port}/iceberg"
+
+    def __enter__(self) -> Self:
+        self._catalog = EmbeddedCatalog(self.jvm, self.database, self.warehouse.as_uri())
+        config = uvicorn.Config(application(self._catalog), LOOPBACK, self.port, log_level="warning")
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run)
+        self._thread.start()
+        wait_until_healthy(self.uri, self._thread.is_alive)
+        self.http = httpx.Client(base_url=f"{self.uri}/v1", timeout=60)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.close()
+        self._server.should_exit = True
+        self._thread.join(timeout=30)
+        self._catalog.close()
+
+    def post(self, path: str, body: Any, status: int = 200, **headers: str) -> dict[str, Any]:
+        """POST, and insist on the status that the test expects."""
+        answer = self.http.post(path, json=body, headers={k.replace("_", "-"): v for k, v in headers.items()})
+        assert answer.status_code == status, answer.text
+        return dict(answer.json()) if answer.content else {}
+
+    def get(self, path: str, status: int = 200) -> dict[str, Any]:
+        answer = self.http.get(path)
+        assert answer.status_code == status, answer.text
+        return dict(answer.json())
+
+
+def wait_until_healthy(uri: str, alive: Any, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            httpx.get(f"{uri}/v1/config", timeout=5).raise_for_status()
+            return
+        except httpx.HTTPError as error:
+            if not alive() or time.monotonic() > deadline:
+                raise AssertionError(f"the catalog at {uri} did not come up: {error}") from error
+            time.sleep(0.05)
+
+
+def main(folder: Path, port: int) -> None:
+    with (
+        Jvm(load_settings(environment={}).jars_folder) as jvm,
+        EmbeddedCatalog(jvm, folder / "catalog.db", (folder / "warehouse").as_uri()) as catalog,
+    ):
+        uvicorn.run(application(catalog), host=LOOPBACK, port=port, log_level="warning")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

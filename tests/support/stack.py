@@ -1,0 +1,67 @@
+"""The whole of Headgate as a user starts it: `headgate up`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Self
+
+from headgate.embedded.runtime import Runtime
+from headgate.store import Store
+
+HEADGATE = str(Path(sys.executable).parent / "headgate")
+PORTS = {f"HEADGATE_PORTS__{part}": "0" for part in ("SERVER", "BROKER", "CONNECT")}
+MEMORY = {"HEADGATE_SPARK__MEMORY": "1g", "HEADGATE_QUERY__MEMORY": "1g"}
+
+
+class Stack:
+    """Up from construction on; `down` or the end of the block stops it."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self._log = (data.parent / f"{data.name}.log").open("a+")
+        self.popen = subprocess.Popen(
+            [HEADGATE, "up", "--data", str(data)],
+            env={**os.environ, **PORTS, **MEMORY},
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+        self.said: list[str] = []
+        for line in self.popen.stdout or ():
+            self.said.append(line.rstrip())
+            if "spark_connect" in line:
+                break
+        assert "READY" in self.said, f"headgate up said {self.said}"
+        self.runtime = Runtime.load(data, {**PORTS, **MEMORY})
+        self.store = Store.open(self.runtime.settings.store_url)
+
+    def run(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        """The `headgate` command, which must end with `code`."""
+        done = subprocess.run(
+            [HEADGATE, *arguments, "--data", str(self.data)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == code, f"{arguments} ended with {done.returncode}: {done.stderr}"
+        return done
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.run(*arguments, "--json").stdout)
+
+    def stop(self) -> None:
+        self.store.close()
+        if self.popen.poll() is None:
+            self.popen.send_signal(signal.SIGTERM)
+        self.popen.communicate(timeout=90)
+        self._log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

@@ -1,0 +1,21 @@
+"""The properties that Iceberg's REST client is given."""
+
+from headgate.catalog import catalog_properties
+
+
+def test_only_what_is_known_is_told() -> None:
+    assert catalog_properties("http://127.0.0.1:8080/iceberg/", None, None, {}) == {
+        "type": "rest",
+        "uri": "http://127.0.0.1:8080/iceberg",
+    }
+
+
+def test_further_properties_win() -> None:
+    found = catalog_properties("http://c", "lake", "secret", {"token": "other", "header.x": "y"})
+    assert found == {
+        "type": "rest",
+        "uri": "http://c",
+        "warehouse": "lake",
+        "token": "other",
+        "header.x": "y",
+    }

@@ -1,0 +1,83 @@
+"""Locations: canonical, inside the warehouse, or refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.catalog.errors import CatalogError
+from headgate.catalog.locations import Footprint, Warehouse, canonical
+from headgate.catalog.names import Identifier
+
+WAREHOUSE = Warehouse.at("file:///data/warehouse")
+
+
+@pytest.mark.parametrize("spelling", ["file:/x/y", "file:///x/y", "file:///x/y/", "/x/y", "FILE:/x/y"])
+def test_one_place_has_one_spelling(spelling: str) -> None:
+    assert canonical(spelling) == "file:///x/y"
+
+
+def test_buckets_keep_their_name() -> None:
+    assert canonical("s3://bucket/a/b/") == "s3://bucket/a/b"
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "file:///data/warehouse/../secrets",
+        "file:///data/warehouse/a/../../b",
+        "file:///data/warehouse/./a",
+        "file:///data/warehouse//a",
+        "file:///data/warehouse/*",
+        "file:///data/warehouse/a%2F..%2Fb",
+        "file:///data/warehouse/a?b",
+        "file:///data/warehouse/a#b",
+        "file:///data/warehouse/{a,b}",
+        "file:///data/warehouse/a\x00b",
+        "file://host/data/warehouse/a",
+        "file:///data/warehouse",
+        "file:///data/warehouse2/a",
+        "file:///etc/passwd",
+        "s3://bucket/data/warehouse/a",
+        "hdfs:///data/warehouse/a",
+        "data/warehouse/a",
+        "file:data/warehouse/a",
+        "",
+    ],
+)
+def test_places_outside_the_warehouse_are_refused(location: str) -> None:
+    with pytest.raises(CatalogError) as caught:
+        WAREHOUSE.admit(location, "The location")
+    assert caught.value.status == 400
+
+
+def test_another_bucket_is_another_warehouse() -> None:
+    lake = Warehouse.at("s3://lake/tables")
+    assert lake.admit("s3://lake/tables/a", "The location") == "s3://lake/tables/a"
+    for elsewhere in ("s3://pond/tables/a", "s3a://lake/tables/a", "s3://lake/other/a"):
+        with pytest.raises(CatalogError):
+            lake.admit(elsewhere, "The location")
+
+
+@pytest.mark.parametrize("key", ["write.data.path", "write.metadata.path", "write.object-storage.path"])
+def test_path_properties_are_checked_like_locations(key: str) -> None:
+    inside = WAREHOUSE.footprint("file:/data/warehouse/a", {key: "file:/data/warehouse/b", "x": "*"})
+    assert inside == Footprint("file:///data/warehouse/a", ("file:///data/warehouse/b",))
+    with pytest.raises(CatalogError, match=key):
+        WAREHOUSE.footprint("file:/data/warehouse/a", {key: "/tmp/elsewhere"})
+
+
+def test_a_warehouse_in_a_folder_with_spaces() -> None:
+    assert Warehouse.at("file:///my%20data/w").root == "file:///my data/w"
+
+
+@given(st.lists(st.text(max_size=40), min_size=2, max_size=4))
+def test_no_name_leads_out_of_the_warehouse(parts: list[str]) -> None:
+    try:
+        identifier = Identifier(tuple(parts[:-1]), parts[-1])
+    except CatalogError:
+        return
+    location = WAREHOUSE.default_location(identifier)
+    assert WAREHOUSE.admit(location, "The location") == location
+    fresh = WAREHOUSE.fresh_location(identifier)
+    assert WAREHOUSE.admit(fresh, "The location") == fresh
+    assert all(len(segment) <= 255 for segment in fresh.split("/"))

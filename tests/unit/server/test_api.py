@@ -1,0 +1,210 @@
+"""The control API on the control state. What needs Kafka is among the integration tests."""
+
+import time
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from headgate import __version__
+from headgate.embedded.runtime import Runtime
+from headgate.model import TableSpec, TableState
+from headgate.store import Store
+
+DETAIL = {
+    "position": {"cluster": "c", "topic": "t", "offsets": {"0": 5, "1": 7}},
+    "lag": 3,
+    "rows": 12,
+    "behind_since": None,
+}
+
+
+@pytest.fixture
+def orders(store: Store) -> Store:
+    store.enable_table(TableSpec("orders.eu"))
+    store.report("orders.eu", TableState.RUNNING, "", DETAIL)
+    return store
+
+
+def test_status_says_it_all(client: TestClient, orders: Store, runtime: Runtime) -> None:
+    orders.beat("engine", "one", 42, "ready")
+
+    found = client.get("/api/v1/status").json()
+
+    assert (found["version"], found["cluster"]) == (__version__, "local")
+    assert found["addresses"] == runtime.addresses
+    assert found["statements"] == []
+    (table,) = found["tables"]
+    assert (table["topic"], table["state"], table["lag"], table["rows"]) == ("orders.eu", "Running", 3, 12)
+    assert table["position"] == DETAIL["position"]
+    assert table["freshness"] == 0
+    processes = {process["name"]: process for process in found["processes"]}
+    assert list(processes) == ["broker", "server", "engine", "query"]
+    assert (processes["engine"]["state"], processes["engine"]["pid"]) == ("ready", 42)
+    assert 0 <= processes["engine"]["beat_age"] < 10
+    assert processes["query"]["state"] == "stopped"
+
+
+def test_freshness_is_how_long_a_record_has_waited(client: TestClient, orders: Store) -> None:
+    orders.report("orders.eu", TableState.RUNNING, "", {"behind_since": time.time() - 20})
+    assert client.get("/api/v1/tables").json()[0]["freshness"] == pytest.approx(20, abs=5)
+
+    orders.report("orders.eu", TableState.PENDING, "", {})
+    assert client.get("/api/v1/tables").json()[0]["freshness"] is None
+
+
+def test_a_process_that_fell_silent_is_not_taken_at_its_word(
+    client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.beat("engine", "one", 42, "ready")
+    monkeypatch.setattr("headgate.server.overview.SILENT_SECONDS", -1.0)
+
+    processes = {p["name"]: p["state"] for p in client.get("/api/v1/status").json()["processes"]}
+
+    assert (processes["engine"], processes["query"]) == ("silent", "stopped")
+
+
+def test_a_table_is_shown_with_spec_and_events(client: TestClient, orders: Store) -> None:
+    found = client.get("/api/v1/tables/orders.eu").json()
+
+    assert found["spec"]["topic"] == "orders.eu"
+    assert (found["desired"], found["from"]) == ("enabled", "earliest")
+    assert found["detail"] == DETAIL
+    assert [event["kind"] for event in found["events"]] == ["Running", "enabled"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "desired"),
+    [
+        ("POST", "/suspend", "suspended"),
+        ("POST", "/resume", "enabled"),
+        ("DELETE", "", "disabled"),
+        ("DELETE", "?purge=true", "purged"),
+    ],
+)
+def test_what_is_wanted_is_written_down_for_the_engine(
+    client: TestClient, orders: Store, method: str, path: str, desired: str
+) -> None:
+    answer = client.request(method, f"/api/v1/tables/orders.eu{path}")
+
+    assert answer.status_code == 202
+    assert answer.json()["desired"] == orders.table("orders.eu").desired == desired
+
+
+def test_a_sync_gives_the_token_that_the_engine_gets(client: TestClient, orders: Store) -> None:
+    answer = client.post("/api/v1/tables/orders.eu/sync")
+
+    assert answer.status_code == 202
+    assert answer.json()["token"] == orders.table("orders.eu").sync_request
+
+
+@pytest.mark.parametrize(
+    ("desired", "action", "said"),
+    [
+        ("suspended", "sync", "does not catch up"),
+        ("disabled", "sync", "is being disabled"),
+        ("purged", "resume", "is being disabled"),
+        ("purged", "suspend", "is being disabled"),
+    ],
+)
+def test_what_cannot_be_now_is_refused(
+    client: TestClient, orders: Store, desired: str, action: str, said: str
+) -> None:
+    orders.set_desired("orders.eu", desired)
+
+    answer = client.post(f"/api/v1/tables/orders.eu/{action}")
+
+    assert answer.status_code == 400
+    assert said in answer.json()["message"]
+    assert orders.table("orders.eu").desired == desired
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", ""), ("DELETE", ""), ("POST", "/suspend"), ("POST", "/resume"), ("POST", "/sync")],
+)
+def test_a_table_that_is_not_there_is_404_with_a_remedy(client: TestClient, method: str, path: str) -> None:
+    answer = client.request(method, f"/api/v1/tables/nope{path}")
+
+    assert answer.status_code == 404
+    assert answer.json() == {
+        "error": "NotFound",
+        "message": "There is no table for topic 'nope'.",
+        "remedy": "Make one: `headgate table enable nope`.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({}, "topic"),
+        ({"topic": ""}, "topic"),
+        ({"topic": "a", "formats": []}, "formats"),
+        ({"topic": "a", "formats": "iceberg"}, "formats"),
+        ({"topic": "a", "flush_bytes": 0}, "flush_bytes"),
+        ({"topic": "a", "fromm": "latest"}, "fromm"),
+    ],
+)
+def test_a_body_that_is_not_understood_is_422_with_the_path(
+    client: TestClient, body: dict[str, Any], path: str
+) -> None:
+    answer = client.post("/api/v1/tables", json=body)
+
+    assert answer.status_code == 422
+    assert answer.json()["error"] == "InvalidRequest"
+    assert answer.json()["message"].startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("formats", ["iceberg", "delta"], "The format 'delta' is not supported."),
+        ("mode", "upsert", "The mode 'upsert' is not supported."),
+        ("on_error", "skip", "The error policy 'skip' is not supported."),
+        ("from", "yesterday", "'yesterday' is not a place to start from."),
+        ("freshness", "soon", "'soon' is not a duration."),
+        ("freshness", "100ms", "too small"),
+    ],
+)
+def test_what_is_not_supported_yet_is_refused(
+    client: TestClient, store: Store, field: str, value: object, said: str
+) -> None:
+    answer = client.post("/api/v1/tables", json={"topic": "orders", field: value})
+
+    assert answer.status_code == 400
+    assert said in answer.json()["message"]
+    assert answer.json()["remedy"]
+    assert store.tables() == []
+
+
+def test_events_by_subject_and_number(client: TestClient, store: Store) -> None:
+    for number in range(3):
+        store.log("engine", "restarted", str(number))
+    store.log("broker", "restarted", "x")
+
+    assert [e["message"] for e in client.get("/api/v1/events?subject=engine&limit=2").json()] == ["2", "1"]
+    assert len(client.get("/api/v1/events").json()) == 4
+    assert client.get("/api/v1/events?limit=0").status_code == 422
+
+
+def test_the_query_driver_is_asked_for(client: TestClient, store: Store, runtime: Runtime) -> None:
+    assert client.get("/api/v1/query").json() == {
+        "state": "stopped",
+        "wanted": False,
+        "spark_connect": runtime.spark_connect,
+    }
+
+    started = client.post("/api/v1/query/start").json()
+
+    assert (started["state"], started["wanted"]) == ("starting", True)
+    assert store.process("query").wanted
+    store.beat("query", "one", 1, "ready")
+    assert client.get("/api/v1/query").json()["state"] == "ready"
+
+
+def test_every_route_of_the_api_has_a_tag_and_a_summary(client: TestClient) -> None:
+    paths = client.get("/api/v1/openapi.json").json()["paths"]
+
+    operations = [operation for path in paths.values() for operation in path.values()]
+    assert len(operations) >= 15
+    assert all(operation["tags"] and operation["summary"] for operation in operations)

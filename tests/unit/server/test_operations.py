@@ -1,0 +1,112 @@
+"""Health, metrics, the page, and who may ask."""
+
+import pytest
+from fastapi.testclient import TestClient
+from prometheus_client.parser import text_string_to_metric_families
+
+from headgate.embedded.runtime import Runtime
+from headgate.model import TableSpec, TableState
+from headgate.server.app import create_app
+from headgate.server.page import render
+from headgate.store import Store
+
+LABELS = ("topic", "partition", "state", "process", "version")
+
+
+def test_all_is_well(client: TestClient) -> None:
+    answer = client.get("/healthz")
+
+    assert answer.status_code == 200
+    assert answer.json() == {"status": "ok", "instance": "this-one", "checks": {"store": "ok"}}
+
+
+def test_one_part_that_fails_is_503_and_named(runtime: Runtime, store: Store) -> None:
+    def broken() -> None:
+        raise ConnectionError("no JVM")
+
+    app = create_app(runtime, store, checks={"jvm": broken, "catalog": lambda: None})
+    with TestClient(app, base_url="http://localhost") as client:
+        answer = client.get("/healthz")
+
+    assert answer.status_code == 503
+    checks = {"store": "ok", "jvm": "ConnectionError: no JVM", "catalog": "ok"}
+    assert answer.json() == {"status": "failing", "instance": "", "checks": checks}
+
+
+def test_metrics_are_what_the_control_state_says(client: TestClient, store: Store) -> None:
+    store.enable_table(TableSpec("orders"))
+    detail = {"rows": 12, "lag": 3, "behind_since": None, "position": {"offsets": {"0": 5, "1": 7}}}
+    store.report("orders", TableState.RUNNING, "", detail)
+    store.enable_table(TableSpec("new"))
+    store.beat("engine", "one", 1, "ready")
+
+    answer = client.get("/metrics")
+    found = {
+        (sample.name, *(sample.labels[name] for name in LABELS if name in sample.labels)): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert found["headgate_table_rows", "orders"] == 12
+    assert found["headgate_table_lag_offsets", "orders"] == 3
+    assert found["headgate_table_freshness_seconds", "orders"] == 0
+    assert found["headgate_table_position", "orders", "1"] == 7
+    assert found["headgate_table_state", "orders", "Running"] == 1
+    assert found["headgate_table_state", "orders", "Failed"] == 0
+    assert found["headgate_table_state", "new", "Pending"] == 1
+    assert ("headgate_table_rows", "new") not in found
+    assert found["headgate_process_up", "engine"] == 1
+    assert found["headgate_process_up", "query"] == 0
+
+
+def test_the_page_shows_tables_and_addresses(client: TestClient, store: Store) -> None:
+    assert "None yet" in client.get("/").text
+
+    store.enable_table(TableSpec("orders"))
+    store.report("orders", TableState.SUSPENDED, "<script>alert(1)</script>", {"rows": 1234567})
+    answer = client.get("/")
+
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "<td>orders</td><td>Suspended</td><td class='number'>1,234,567</td>" in answer.text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in answer.text
+    assert "sc://localhost:15002" in answer.text
+
+
+def test_everything_on_the_page_is_escaped() -> None:
+    evil = "<b>&\"'"
+    table = {"topic": evil, "state": evil, "rows": None, "lag": None, "reason": evil}
+    status = {
+        "version": evil,
+        "cluster": evil,
+        "addresses": {evil: evil},
+        "processes": [{"name": evil, "state": evil}],
+        "tables": [table],
+    }
+
+    assert "<b>" not in render(status)
+
+
+@pytest.mark.parametrize(
+    ("headers", "allowed"),
+    [
+        ({"host": "127.0.0.1:8080"}, True),
+        ({"host": "localhost:8080"}, True),
+        ({"host": "[::1]:8080"}, True),
+        ({"host": "127.0.0.1:8080", "origin": "http://127.0.0.1:8080"}, True),
+        ({"host": "127.0.0.1:8080", "origin": "http://evil.example"}, False),
+        ({"host": "127.0.0.1:8080", "origin": "http://127.0.0.1:9999"}, False),
+        ({"host": "127.0.0.1:8080", "origin": "null"}, False),
+        ({"host": "evil.example"}, False),
+        ({"host": "127.0.0.1.evil.example"}, False),
+        ({"host": "[oops"}, False),
+        ({"host": ""}, False),
+    ],
+)
+def test_pages_of_others_are_kept_out(
+    client: TestClient, store: Store, headers: dict[str, str], allowed: bool
+) -> None:
+    answer = client.post("/api/v1/query/start", headers=headers)
+
+    assert answer.status_code == (202 if allowed else 403)
+    assert store.process("query").wanted is allowed
