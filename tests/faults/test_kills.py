@@ -9,7 +9,8 @@ import pytest
 
 from headgate.datagen.orders import Orders
 from headgate.datagen.orders_schemas import SCHEMAS
-from headgate.datagen.produce import produce
+from headgate.datagen.produce import prepare_topics, produce
+from headgate.kafka.topics import Topics
 from tests.support.ledger import Ledger
 from tests.support.stack import Stack
 
@@ -24,31 +25,25 @@ def test_the_engine_is_killed_at_random_times(stack: Stack) -> None:
     print(f"seed {seed}")
     runtime = stack.runtime
     ledger = Ledger(SCHEMAS)
+    prepare_topics(Topics(runtime.kafka), [f"kills.{topic}" for topic in SCHEMAS])
     for topic in ("orders", "payments"):
-        stack.run("topic", "create", f"kills.{topic}", "--partitions", "4")
         stack.run("table", "enable", f"kills.{topic}", "--freshness", "1s")
-    killer = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "tests.support.killer",
-            runtime.settings.store_url,
-            str(KILLS),
-            str(seed),
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    produce(
-        Orders(seed),
-        runtime.kafka,
-        runtime.registry,
-        limit=ORDERS,
-        prefix="kills.",
-        rate=RATE,
-        ledger=ledger,
-    )
-    said, _ = killer.communicate(timeout=600)
+    url = runtime.settings.store_url
+    command = [sys.executable, "-m", "tests.support.killer", url, str(KILLS), str(seed)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killer:
+        try:
+            produce(
+                Orders(seed),
+                runtime.kafka,
+                runtime.registry,
+                limit=ORDERS,
+                prefix="kills.",
+                rate=RATE,
+                ledger=ledger,
+            )
+            said, _ = killer.communicate(timeout=600)
+        finally:
+            killer.kill()
     assert said.count("killed") == KILLS
     for topic in ("orders", "payments"):
         stack.run("table", "sync", f"kills.{topic}", "--timeout", "300s")

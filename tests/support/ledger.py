@@ -78,7 +78,8 @@ def to_native(value: Any, schema: Any) -> Any:
         case {"type": "array", "items": items}:
             return [to_native(item, items) for item in value]
         case {"type": "map", "values": values}:
-            return {key: to_native(item, values) for key, item in value.items()}
+            # As Arrow gives a map: pairs. Their order means nothing.
+            return sorted((key, to_native(item, values)) for key, item in value.items())
         case "float":
             # What four bytes keep of it, which is what was produced.
             import struct
@@ -93,9 +94,8 @@ def canonical(value: Any) -> str:
         case dict():
             return "{" + ",".join(f"{key}={canonical(value[key])}" for key in sorted(value)) + "}"
         case list() | tuple():
-            # Arrow gives maps as lists of pairs, in no promised order.
             if value and all(isinstance(item, tuple) for item in value):
-                return canonical(dict(value))
+                value = sorted(value)
             return "[" + ",".join(canonical(item) for item in value) + "]"
         case datetime():
             return value.astimezone(UTC).isoformat()
