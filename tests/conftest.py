@@ -10,6 +10,7 @@ from headgate.config import Settings, load_settings
 from headgate.embedded.broker import Broker, wait_for_kafka
 from headgate.embedded.ports import free_port
 from headgate.jvm import Jvm
+from tests.support.services import Services
 from tests.support.stack import Stack
 
 
@@ -53,3 +54,12 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """All of Headgate, embedded, for the end-to-end tests and the drills on it."""
     with Stack(tmp_path_factory.mktemp("stack") / "data") as stack:
         yield stack
+
+
+@pytest.fixture(scope="session")
+def services(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """The server on the shared broker, and no engine: the drills start their own."""
+    services = Services(tmp_path_factory.mktemp("services"), broker.bootstrap)
+    with services.server():
+        yield services
+    services.close()

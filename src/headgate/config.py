@@ -17,7 +17,13 @@ from headgate.errors import ConfigError
 
 PREFIX = "HEADGATE_"
 # Read by clients and scripts, not part of the settings.
-CLIENT_VARIABLES = {"HEADGATE_URL", "HEADGATE_CLIENT_ID", "HEADGATE_CLIENT_SECRET", "HEADGATE_SOAK"}
+CLIENT_VARIABLES = {
+    "HEADGATE_URL",
+    "HEADGATE_CLIENT_ID",
+    "HEADGATE_CLIENT_SECRET",
+    "HEADGATE_SOAK",
+    "HEADGATE_DEBUG",
+}
 
 
 class Section(BaseModel):

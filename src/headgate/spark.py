@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
@@ -61,3 +62,27 @@ def build_session(
     for key, value in config.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+class Driver:
+    """A session for the life of a process, and the JVM under it."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        gateway: Any = session.sparkContext._gateway
+        self._jvm = gateway.proc
+
+    @property
+    def ended(self) -> int | None:
+        """The JVM's exit code, or None while it runs."""
+        code: int | None = self._jvm.poll()
+        return code
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.ended is None:
+            self.session.stop()
+            # The JVM ends when its input does.
+            self._jvm.stdin.close()

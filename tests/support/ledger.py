@@ -98,7 +98,7 @@ def canonical(value: Any) -> str:
                 value = sorted(value)
             return "[" + ",".join(canonical(item) for item in value) + "]"
         case datetime():
-            return value.astimezone(UTC).isoformat()
+            return (value.astimezone(UTC) if value.tzinfo else value).isoformat()
         case Decimal():
             return str(value)
     return repr(value)

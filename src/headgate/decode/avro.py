@@ -2,9 +2,13 @@
 
 import json
 from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 from typing import Any
 
+from pyspark.sql import Column
 from pyspark.sql import types as t
+from pyspark.sql.avro.functions import from_avro
 
 from headgate.errors import UnsupportedSchema
 
@@ -30,13 +34,47 @@ _LOGICAL: Mapping[tuple[str, str], t.DataType] = {
 def table_type(schema: str) -> t.StructType:
     """The columns of a table for records of this schema. Every column is optional: a field that a later
     schema drops turns NULL."""
-    found = _Reader().type_of(json.loads(schema), path="")
-    if not isinstance(found, t.StructType):
+    parsed = json.loads(schema)
+    if not (isinstance(parsed, dict) and parsed.get("type") == "record" and parsed["fields"]):
         raise UnsupportedSchema(
-            f"The value's schema is {found.simpleString()}, not a record.",
-            "Only topics of records can be tables now.",
+            "The value's schema is not a record with fields.", "Only topics of records can be tables now."
         )
+    return _Reader().record(parsed, path="", namespace="")
+
+
+def decode(body: Column, schema: str) -> Column:
+    """The record in `body`, by its writer's own schema. See `is_whole` for what did not decode."""
+    return from_avro(body, schema, {"mode": "PERMISSIVE"})
+
+
+def is_whole(record: Column, body_is_null_record: Column, schema: str) -> Column:
+    """Whether `decode` succeeded: for bytes that do not fit, Spark gives a record of nulls, not a null.
+
+    A field that cannot be null tells. Where all can, only the very bytes of an all-null record give one.
+    """
+    fields = _fields(schema)
+    required = next((field["name"] for field in fields if _null_index(field["type"]) is None), None)
+    if required is not None:
+        return record[required].isNotNull()
+    anything = reduce(or_, (record[field["name"]].isNotNull() for field in fields))
+    return anything | (record.isNotNull() & body_is_null_record)
+
+
+def null_record(schema: str) -> bytes | None:
+    """The encoding of a record whose fields are all null; None if some field cannot be."""
+    indexes = [_null_index(field["type"]) for field in _fields(schema)]
+    known = [index for index in indexes if index is not None]
+    # Branch numbers are zigzag varints: even, and one byte each, since there are two branches at most.
+    return bytes(2 * index for index in known) if len(known) == len(indexes) else None
+
+
+def _fields(schema: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(schema)["fields"]
     return found
+
+
+def _null_index(kind: Any) -> int | None:
+    return kind.index("null") if isinstance(kind, list) and "null" in kind else None
 
 
 class _Reader:
@@ -56,7 +94,7 @@ class _Reader:
             return self.type_of(kind, path, namespace)
         match kind:
             case "record" | "error":
-                return self._record(schema, path, namespace)
+                return self.record(schema, path, namespace)
             case "enum":
                 return self._define(schema, namespace, t.StringType())
             case "fixed":
@@ -90,7 +128,7 @@ class _Reader:
             raise _refused(path, f"the undefined type {full}")
         return self._named[full]
 
-    def _record(self, schema: Mapping[str, Any], path: str, namespace: str) -> t.StructType:
+    def record(self, schema: Mapping[str, Any], path: str, namespace: str) -> t.StructType:
         full, inner = _full_name(schema, namespace)
         self._open.append(full)
         fields = []

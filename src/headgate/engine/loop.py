@@ -56,7 +56,7 @@ class Loop:
         for topic in active:
             view = views.get(topic)
             if view is None:
-                gone = f"Topic '{topic}' does not exist. Create it, or disable the table."
+                gone = f"Topic '{topic}' does not exist or does not answer. Create it, or disable the table."
                 self._tell(topic, self._tasks[topic], TableState.DEGRADED, gone)
             else:
                 self._look_at(records[topic], self._tasks[topic], view)

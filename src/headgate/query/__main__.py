@@ -1,20 +1,16 @@
 """`python -m headgate.query`: started on demand, with a memory limit of its own."""
 
-import argparse
 import logging
 import os
-import signal
 import sys
 import threading
-import uuid
-from pathlib import Path
-from typing import Any
 
 from headgate.catalog.client import catalog_properties
+from headgate.embedded.entry import enter, stop_on_signal
 from headgate.embedded.ports import LOOPBACK
 from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import secret
-from headgate.spark import CATALOG, build_session
+from headgate.spark import CATALOG, Driver, build_session
 from headgate.store import Store
 
 NAME = "query"
@@ -23,19 +19,12 @@ log = logging.getLogger("headgate.query")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="headgate.query", description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--config", type=Path)
-    parser.add_argument("--instance", default=str(uuid.uuid4()))
-    arguments = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    return run(Runtime.load(arguments.data), arguments.instance, stop)
+    runtime, instance = enter("headgate.query", __doc__)
+    return run(runtime, instance, stop_on_signal())
 
 
 def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
+    """Until told to stop or superseded (0), or the driver's JVM is gone (1)."""
     settings = runtime.settings
     store = Store.open(settings.store_url)
     store.beat(NAME, instance, os.getpid(), "starting")
@@ -44,22 +33,17 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
     properties = catalog_properties(
         runtime.iceberg, settings.catalog.warehouse, None, settings.catalog.properties
     )
-    spark = build_session(settings, NAME, settings.query.memory, properties, _connect_settings(runtime))
-    gateway: Any = spark.sparkContext._gateway
-    log.info("ready at %s", runtime.spark_connect)
-    try:
+    session = build_session(settings, NAME, settings.query.memory, properties, _connect_settings(runtime))
+    with Driver(session) as driver:
+        log.info("ready at %s", runtime.spark_connect)
         while store.keep(NAME, instance, "ready", {"address": runtime.spark_connect}):
-            if gateway.proc.poll() is not None:
-                log.error("the driver's JVM ended with %s", gateway.proc.returncode)
+            if driver.ended is not None:
+                log.error("the driver's JVM ended with %s", driver.ended)
                 return 1
             if stop.wait(BEAT_SECONDS):
                 break
-        return 0
-    finally:
-        if gateway.proc.poll() is None:
-            spark.stop()
-            gateway.proc.stdin.close()
-        store.close()
+    store.close()
+    return 0
 
 
 def _connect_settings(runtime: Runtime) -> dict[str, str]:

@@ -1,15 +1,13 @@
 """`python -m headgate.server`: one process, one port, a small JVM behind it."""
 
-import argparse
 import logging
 import signal
 import sys
 import threading
-import uuid
-from pathlib import Path
 
 import uvicorn
 
+from headgate.embedded.entry import enter
 from headgate.embedded.heartbeat import Heartbeat
 from headgate.embedded.ports import LOOPBACK
 from headgate.embedded.runtime import Runtime
@@ -26,16 +24,11 @@ log = logging.getLogger("headgate.server")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="headgate.server", description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--config", type=Path)
-    parser.add_argument("--instance", default=str(uuid.uuid4()))
-    arguments = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    runtime, instance = enter("headgate.server", __doc__)
     for number in (signal.SIGTERM, signal.SIGINT):
         # Before uvicorn takes the signals and after it gives them back, one ends the blocks below.
         signal.signal(number, lambda *_: sys.exit(0))
-    return serve(Runtime.load(arguments.data), arguments.instance)
+    return serve(runtime, instance)
 
 
 def serve(runtime: Runtime, instance: str) -> int:

@@ -184,9 +184,7 @@ class Store:
         }
         self._put_process(name, values)
 
-    def keep(
-        self, name: str, instance: str, state: str, detail: Mapping[str, Any] | None = None
-    ) -> bool:
+    def keep(self, name: str, instance: str, state: str, detail: Mapping[str, Any] | None = None) -> bool:
         """As `beat`, but False, and nothing written, when another instance has taken the name since."""
         update = (
             _processes.update()

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
@@ -74,10 +75,8 @@ class Lake:
         with catalog_errors(f"evolve table '{table.name()}'"):
             try:
                 table.updateSchema().unionByNameWith(self._schema(columns)).commit()
-            except Py4JJavaError as error:
-                if _java_name(error) != "IllegalArgumentException":
-                    raise
-                said = error.java_exception.getMessage()
+            except IllegalArgumentException as error:
+                said = str(error).splitlines()[0]
                 raise SchemaConflict(
                     f"A schema of the topic does not fit table '{table.name()}': {said}.",
                     "Register a compatible schema, or disable the table with --purge and enable it again.",

@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
-from pyspark.sql.avro.functions import from_avro
 
-from headgate.decode.avro import table_type
+from headgate.decode.avro import decode, is_whole, null_record, table_type
 from headgate.decode.project import project
 from headgate.model import Batch
 
@@ -65,9 +64,7 @@ class SparkLane:
         session = self._jvm.org.apache.spark.sql.classic.SparkSession
         session.setActiveSession(cast(Any, self._spark)._jsparkSession)
         seen = Observation(f"batch-{batch.id}")
-        decoded = self._read(batch, topic).select(
-            _record(columns, schemas).alias("record"), f.length("value").alias("size")
-        )
+        decoded = self._decode(batch, topic, columns, schemas)
         rows = (
             decoded.observe(
                 seen,
@@ -86,16 +83,42 @@ class SparkLane:
         self, batch: Batch, topic: str, columns: t.StructType, schemas: Mapping[int, str], limit: int = 20
     ) -> list[BadRecord]:
         """The first bad record of each schema id, for the reason that a person reads."""
-        prefix = f.substring("value", 1, PREFIX_LENGTH)
         bad = (
-            self._read(batch, topic)
-            .where(_record(columns, schemas).isNull())
-            .groupBy(prefix.alias("prefix"))
+            self._decode(batch, topic, columns, schemas)
+            .where(f.col("record").isNull())
+            .groupBy("prefix")
             .agg(f.min(f.struct("partition", "offset")).alias("at"))
             .orderBy("at")
             .limit(limit)
         )
         return [_bad_record(row.prefix, row["at"].partition, row["at"].offset) for row in bad.collect()]
+
+    def _decode(
+        self, batch: Batch, topic: str, columns: t.StructType, schemas: Mapping[int, str]
+    ) -> DataFrame:
+        """The range with `record`: a struct of the table's columns, NULL when it cannot be decoded.
+
+        In two steps, so that each value is decoded once however many columns are taken from it.
+        """
+        prefix = f.substring("value", 1, PREFIX_LENGTH)
+        body = f.expr(f"substring(value, {PREFIX_LENGTH + 1})")
+        decoded = []
+        record = f.lit(None).cast(columns)
+        for schema_id, schema in schemas.items():
+            name, blank = f"of_{schema_id}", f"blank_{schema_id}"
+            mine = prefix == f.lit(wire_prefix(schema_id))
+            decoded += [
+                f.when(mine, decode(body, schema)).alias(name),
+                (body == f.lit(null_record(schema))).alias(blank),
+            ]
+            whole = is_whole(f.col(name), f.col(blank), schema)
+            fitted = f.struct(*project(f.col(name), table_type(schema), columns))
+            record = f.when(whole, fitted).otherwise(record)
+        return (
+            self._read(batch, topic)
+            .select("partition", "offset", prefix.alias("prefix"), f.length("value").alias("size"), *decoded)
+            .select("partition", "offset", "prefix", "size", record.alias("record"))
+        )
 
     def _read(self, batch: Batch, topic: str) -> DataFrame:
         ranges = batch.ranges
@@ -123,18 +146,6 @@ class SparkLane:
         finally:
             coordinator.clearRewrite(table, group)
             cache.remove(group)
-
-
-def _record(columns: t.StructType, schemas: Mapping[int, str]) -> Column:
-    """The record as a struct of the table's columns; NULL when it cannot be decoded."""
-    prefix = f.substring("value", 1, PREFIX_LENGTH)
-    body = f.expr(f"substring(value, {PREFIX_LENGTH + 1})")
-    found = f.lit(None).cast(columns)
-    for schema_id, schema in schemas.items():
-        decoded = from_avro(body, schema, {"mode": "PERMISSIVE"})
-        fitted = f.when(decoded.isNotNull(), f.struct(*project(decoded, table_type(schema), columns)))
-        found = f.when(prefix == f.lit(wire_prefix(schema_id)), fitted).otherwise(found)
-    return found
 
 
 def wire_prefix(schema_id: int) -> bytes:

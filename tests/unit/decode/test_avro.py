@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as t
 
-from headgate.decode.avro import table_type
+from headgate.decode.avro import null_record, table_type
 from headgate.errors import UnsupportedSchema
 
 
@@ -86,6 +86,21 @@ def test_refused_with_the_path(kind: Any, words: str) -> None:
         column(kind)
 
 
-def test_a_topic_of_plain_values_is_no_table() -> None:
-    with pytest.raises(UnsupportedSchema, match="not a record"):
-        table_type('"string"')
+@pytest.mark.parametrize(
+    "schema", ['"string"', '["null", "string"]', '{"type": "record", "name": "R", "fields": []}']
+)
+def test_a_topic_of_plain_values_is_no_table(schema: str) -> None:
+    with pytest.raises(UnsupportedSchema, match="not a record with fields"):
+        table_type(schema)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ([("a", ["null", "int"])], b"\x00"),
+        ([("a", ["int", "null"]), ("b", ["null", "int"])], b"\x02\x00"),
+        ([("a", ["null", "int"]), ("b", "int")], None),
+    ],
+)
+def test_the_bytes_of_an_all_null_record(fields: list[tuple[str, Any]], expected: bytes | None) -> None:
+    assert null_record(json.dumps(record(*fields))) == expected

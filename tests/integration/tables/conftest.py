@@ -1,0 +1,44 @@
+"""One Spark session for all tests of the data path."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate.catalog.client import catalog_properties
+from headgate.engine.source import KafkaSource
+from headgate.registry.client import SchemaSource
+from headgate.spark import Driver, build_session
+from headgate.tables.lake import Lake
+from headgate.tables.lane import SparkLane
+from headgate.tables.materialize import Materializer
+from headgate.tables.plan import Limits
+from tests.integration.tables.drive import Drive
+from tests.support.services import Services
+
+EXACT = {"spark.sql.caseSensitive": "true"}
+
+
+@pytest.fixture(scope="session")
+def spark(services: Services) -> Iterator[SparkSession]:
+    properties = catalog_properties(services.runtime.iceberg)
+    session = build_session(services.runtime.settings, "tests", "1g", properties, EXACT)
+    with Driver(session):
+        yield session
+
+
+@pytest.fixture
+def drive(services: Services, spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Drive]:
+    """A topic of the test's own, and what makes a table of it, step by step."""
+    runtime = services.runtime
+    lake = Lake(spark, catalog_properties(runtime.iceberg), "local")
+    source = KafkaSource(runtime.kafka)
+    lane = SparkLane(spark, runtime.kafka)
+    with SchemaSource(runtime.registry) as schemas:
+
+        def make(drive: Drive) -> Materializer:
+            limits = Limits(drive.max_rows, 10**9)
+            return Materializer(drive.spec, drive.enablement, lake, lane, schemas, source, limits)
+
+        name = request.node.name.replace("[", "-").strip("]")
+        yield Drive(runtime, source, lake, make, topic=f"drive.{name}")

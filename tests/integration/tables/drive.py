@@ -1,0 +1,108 @@
+"""Drives one table by hand: produce, then a batch at a time."""
+
+import io
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import fastavro
+from confluent_kafka import Producer
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+
+from headgate.embedded.runtime import Runtime
+from headgate.engine.source import KafkaSource
+from headgate.kafka.topics import Topics
+from headgate.model import Start, TableSpec
+from headgate.tables.lake import Lake
+from headgate.tables.materialize import BatchReport, Materializer, TopicView
+from tests.support.ledger import canonical, read_duckdb, read_pyiceberg
+
+
+class Drive:
+    """A topic, its schemas, and the materializer of its table."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        source: KafkaSource,
+        lake: Lake,
+        make: Callable[["Drive"], Materializer],
+        topic: str,
+    ) -> None:
+        self.runtime = runtime
+        self.source = source
+        self.lake = lake
+        self.topic = topic
+        self.topics = Topics(runtime.kafka)
+        self.spec = TableSpec(topic)
+        self.enablement = "first"
+        self.max_rows = 10**6
+        self._make = make
+        self._registry = SchemaRegistryClient({"url": runtime.registry})
+        self.new_producer()
+
+    def new_producer(self) -> None:
+        """One that knows the topic as it is now."""
+        self._producer = Producer({"bootstrap.servers": self.runtime.kafka, "enable.idempotence": True})
+
+    def create(self, partitions: int = 2) -> None:
+        self.topics.create(self.topic, partitions)
+
+    def register(self, schema: Any) -> int:
+        found: int = self._registry.register_schema(f"{self.topic}-value", Schema(json.dumps(schema), "AVRO"))
+        return found
+
+    def set_compatibility(self, level: str) -> None:
+        self._registry.set_compatibility(f"{self.topic}-value", level)
+
+    def produce(self, schema_id: int, schema: Any, values: Iterable[Any], partition: int = 0) -> None:
+        parsed = fastavro.parse_schema(schema)
+        for value in values:
+            body = io.BytesIO()
+            fastavro.schemaless_writer(body, parsed, value)
+            self.send(b"\x00" + schema_id.to_bytes(4, "big") + body.getvalue(), partition)
+        self.flush()
+
+    def send(self, value: bytes | None, partition: int = 0) -> None:
+        self._producer.produce(self.topic, value, partition=partition)
+
+    def flush(self) -> None:
+        assert self._producer.flush(30) == 0
+
+    def transaction(self, name: str) -> Producer:
+        producer = Producer({"bootstrap.servers": self.runtime.kafka, "transactional.id": name})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        return producer
+
+    def materializer(self, start: Start | None = None) -> Materializer:
+        if start is not None:
+            self.spec = TableSpec(self.topic, start=start)
+        return self._make(self)
+
+    def view(self) -> TopicView:
+        return self.source.views([self.topic])[self.topic]
+
+    def run_all(self, materializer: Materializer) -> list[BatchReport]:
+        """Batches until there is nothing left of what is there now."""
+        view = self.view()
+        reports = []
+        while (report := materializer.run(view)) is not None:
+            reports.append(report)
+        return reports
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The table, on which two engines must agree."""
+        iceberg = self.runtime.iceberg
+        one = list(read_duckdb(iceberg, "local", self.topic))
+        other = list(read_pyiceberg(iceberg, "local", self.topic))
+        assert sorted(map(canonical, one)) == sorted(map(canonical, other))
+        return other
+
+    def data_files(self) -> int:
+        """Parquet files under the table's folder, live or not."""
+        table = self.lake.load(self.topic)
+        assert table is not None
+        return len(list(Path(unquote(urlsplit(table.location()).path)).rglob("*.parquet")))
