@@ -18,6 +18,7 @@ from headgate.model import Start, TableSpec
 from headgate.tables.lake import Lake
 from headgate.tables.materialize import BatchReport, Materializer, TopicView
 from tests.support.ledger import canonical, read_duckdb, read_pyiceberg
+from tests.support.services import wait_for
 
 
 class Drive:
@@ -83,7 +84,9 @@ class Drive:
         return self._make(self)
 
     def view(self) -> TopicView:
-        return self.source.views([self.topic])[self.topic]
+        """As soon as every partition answers: a new one takes a moment."""
+        found: TopicView = wait_for("the topic", lambda: self.source.views([self.topic]).get(self.topic))
+        return found
 
     def run_all(self, materializer: Materializer) -> list[BatchReport]:
         """Batches until there is nothing left of what is there now."""
