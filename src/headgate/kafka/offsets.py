@@ -130,6 +130,16 @@ class Offsets:
         return [size for found in sizes.values() for size in found]
 
     def _look_up(self, topics: Iterable[Topic], spec: OffsetSpec) -> dict[str, dict[int, int]]:
+        wanted = list(topics)
+        found = self._ask(wanted, spec)
+        missing = [topic for topic in wanted if topic.name not in found]
+        if missing:
+            # A client keeps for minutes what it knows of a topic: an old one knows no added partitions.
+            self._admin = AdminClient(configuration(self._bootstrap, self._timeout))
+            found |= self._ask(missing, spec)
+        return found
+
+    def _ask(self, topics: Iterable[Topic], spec: OffsetSpec) -> dict[str, dict[int, int]]:
         wanted = {topic.name: topic for topic in topics}
         request = {TopicPartition(t.name, p): spec for t in wanted.values() for p in t.partitions}
         if not request:
