@@ -19,12 +19,14 @@ MEMORY = {"HEADGATE_SPARK__MEMORY": "1g", "HEADGATE_QUERY__MEMORY": "1g"}
 class Stack:
     """Up from construction on; `down` or the end of the block stops it."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, **environment: str) -> None:
+        """`environment` configures what differs from an embedded Headgate on free ports."""
         self.data = data
+        settings = {**PORTS, **MEMORY, **environment}
         self._log = (data.parent / f"{data.name}.log").open("a+")
         self.popen = subprocess.Popen(
             [HEADGATE, "up", "--data", str(data)],
-            env={**os.environ, **PORTS, **MEMORY},
+            env={**os.environ, **settings},
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
@@ -35,7 +37,7 @@ class Stack:
             if "spark_connect" in line:
                 break
         assert "READY" in self.said, f"headgate up said {self.said}"
-        self.runtime = Runtime.load(data, {**PORTS, **MEMORY})
+        self.runtime = Runtime.load(data, settings)
         self.store = Store.open(self.runtime.settings.store_url)
 
     def run(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
