@@ -34,7 +34,14 @@ def build_session(
     config = {
         "spark.app.name": f"headgate-{name}",
         "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -XX:+ExitOnOutOfMemoryError",
+        "spark.driver.extraJavaOptions": " ".join(
+            (
+                f'"-Dlog4j2.configurationFile={_LOGGING}"',
+                # Libraries unpack native code there and leave it behind.
+                f'"-Djava.io.tmpdir={scratch}"',
+                "-XX:+ExitOnOutOfMemoryError",
+            )
+        ),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.ui.enabled": "false",

@@ -115,7 +115,7 @@ def _judge_snapshot(snapshot: Snapshot, table: TableState, position: Position | 
         if OPERATION_KEY not in summary and snapshot.operation != REPLACE:
             raise forbidden(
                 "This table is written by the engine alone: its rows are those of its topic. "
-                "Write to another table, or disable materialization first."
+                "Write to another table: this one stays Headgate's while it exists, enabled or not."
             )
         return
     batch = summary[BATCH_KEY]

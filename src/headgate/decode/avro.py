@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from functools import reduce
+from math import floor, log10
 from operator import or_
 from typing import Any
 
@@ -28,6 +29,29 @@ _LOGICAL: Mapping[tuple[str, str], t.DataType] = {
     ("long", "local-timestamp-millis"): t.TimestampNTZType(),
     ("long", "local-timestamp-micros"): t.TimestampNTZType(),
     ("string", "uuid"): t.StringType(),
+}
+# Logical types that have a meaning of their own, which no column of ours has yet.
+_UNSUPPORTED = {
+    ("int", "time-millis"),
+    ("long", "time-micros"),
+    ("long", "timestamp-nanos"),
+    ("long", "local-timestamp-nanos"),
+    ("bytes", "big-decimal"),
+    ("fixed", "duration"),
+    ("fixed", "uuid"),
+}
+# Names that Iceberg keeps for columns of its own.
+_RESERVED = {
+    "_file",
+    "_pos",
+    "_deleted",
+    "_spec_id",
+    "_partition",
+    "_row_id",
+    "_last_updated_sequence_number",
+    "_change_type",
+    "_change_ordinal",
+    "_commit_snapshot_id",
 }
 
 
@@ -98,7 +122,8 @@ class _Reader:
             case "enum":
                 return self._define(schema, namespace, t.StringType())
             case "fixed":
-                return self._define(schema, namespace, self._fixed(schema, path))
+                found = _logical(schema, kind, path) or t.BinaryType()
+                return self._define(schema, namespace, found)
             case "array":
                 return t.ArrayType(self.type_of(schema["items"], f"{path}[]", namespace))
             case "map":
@@ -107,14 +132,8 @@ class _Reader:
                 return self._primitive(schema, kind, path, namespace)
 
     def _primitive(self, schema: Mapping[str, Any], kind: str, path: str, namespace: str) -> t.DataType:
-        logical = schema.get("logicalType")
-        if kind == "bytes" and logical == "decimal":
-            return _decimal(schema, path)
-        if logical is None or kind not in _PRIMITIVES:
-            return self._by_name(kind, path, namespace)
-        if (kind, logical) in _LOGICAL:
-            return _LOGICAL[kind, logical]
-        raise _refused(path, f"the logical type {logical} of {kind}")
+        plain = self._by_name(kind, path, namespace)
+        return _logical(schema, kind, path) or plain
 
     def _by_name(self, name: str, path: str, namespace: str) -> t.DataType:
         if name in _PRIMITIVES:
@@ -130,6 +149,8 @@ class _Reader:
 
     def record(self, schema: Mapping[str, Any], path: str, namespace: str) -> t.StructType:
         full, inner = _full_name(schema, namespace)
+        if not schema["fields"]:
+            raise _refused(path, "a record without fields")
         self._open.append(full)
         fields = []
         seen: dict[str, str] = {}
@@ -138,6 +159,8 @@ class _Reader:
             where = f"{path}.{name}".lstrip(".")
             if name.lower() in seen:
                 raise _refused(where, f"a name that differs only by case from '{seen[name.lower()]}'")
+            if not path and name.lower() in _RESERVED:
+                raise _refused(where, "a name that Iceberg keeps for itself")
             seen[name.lower()] = name
             fields.append(t.StructField(name, self.type_of(field["type"], where, inner)))
         self._open.pop()
@@ -155,14 +178,17 @@ class _Reader:
         self._named[_full_name(schema, namespace)[0]] = found
         return found
 
-    def _fixed(self, schema: Mapping[str, Any], path: str) -> t.DataType:
-        match schema.get("logicalType"):
-            case None:
-                return t.BinaryType()
-            case "decimal":
-                return _decimal(schema, path)
-            case logical:
-                raise _refused(path, f"the logical type {logical} of fixed")
+
+def _logical(schema: Mapping[str, Any], kind: str, path: str) -> t.DataType | None:
+    """What the logical type makes of it. Unknown and invalid ones say nothing, as Avro wants."""
+    logical = schema.get("logicalType")
+    if not isinstance(logical, str):
+        return None
+    if (kind, logical) in _UNSUPPORTED:
+        raise _refused(path, f"the logical type {logical} of {kind}")
+    if logical == "decimal" and kind in ("bytes", "fixed"):
+        return _decimal(schema, path)
+    return _LOGICAL.get((kind, logical))
 
 
 def _full_name(schema: Mapping[str, Any], namespace: str) -> tuple[str, str]:
@@ -174,8 +200,12 @@ def _full_name(schema: Mapping[str, Any], namespace: str) -> tuple[str, str]:
     return (f"{inner}.{name}" if inner else name), inner
 
 
-def _decimal(schema: Mapping[str, Any], path: str) -> t.DecimalType:
-    precision, scale = schema["precision"], schema.get("scale", 0)
+def _decimal(schema: Mapping[str, Any], path: str) -> t.DecimalType | None:
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision > 0:
+        return None
+    if "size" in schema and precision > floor(log10(2) * (8 * schema["size"] - 1)):
+        return None
     if precision > 38:
         raise _refused(path, f"a decimal of {precision} digits, more than 38,")
     return t.DecimalType(precision, scale)

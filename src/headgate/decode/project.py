@@ -54,6 +54,26 @@ def fits(found: t.DataType, wanted: t.DataType) -> bool:
     return found == wanted or widens(found, wanted)
 
 
+def case_conflict(found: t.DataType, wanted: t.DataType, path: str = "") -> str | None:
+    """The path of a field of `found` that differs only by case from one of `wanted`: no reader takes both."""
+    match found, wanted:
+        case t.StructType(), t.StructType():
+            have = {field.name.lower(): field for field in wanted.fields}
+            for field in found.fields:
+                other = have.get(field.name.lower())
+                if other is not None and other.name != field.name:
+                    return f"{path}{field.name}"
+                if other is not None:
+                    inner = case_conflict(field.dataType, other.dataType, f"{path}{field.name}.")
+                    if inner is not None:
+                        return inner
+        case t.ArrayType(), t.ArrayType():
+            return case_conflict(found.elementType, wanted.elementType, path)
+        case t.MapType(), t.MapType():
+            return case_conflict(found.valueType, wanted.valueType, path)
+    return None
+
+
 def widens(found: t.DataType, wanted: t.DataType) -> bool:
     """Whether every value of `found` is the same value in `wanted`."""
     match found, wanted:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from headgate.config import Engine as EngineSettings
 from headgate.engine.source import KafkaSource
 from headgate.engine.task import FAILED_AFTER, TableTask
-from headgate.errors import HeadgateError, StaleBatch, TerminalError, TransientError
+from headgate.errors import HeadgateError, StaleBatch, TableStopped, TerminalError, TransientError
 from headgate.model import TableState
 from headgate.store import Store, TableRecord
 from headgate.tables.lake import Lake
@@ -82,7 +82,7 @@ class Loop:
             match record.desired:
                 case "enabled":
                     if task is None:
-                        self._tasks[topic] = TableTask(self._make(record), synced=_synced(record))
+                        self._tasks[topic] = TableTask(self._make(record), told=dict(record.status.detail))
                 case "suspended":
                     self._tasks.pop(topic, None)
                     if record.status.state is not TableState.SUSPENDED:
@@ -105,6 +105,12 @@ class Loop:
 
     def _look_at(self, record: TableRecord, task: TableTask, view: TopicView) -> None:
         now = time.monotonic()
+        try:
+            task.materializer.check(view)
+        except TableStopped as error:
+            # Offsets of another topic: neither a lag nor a sync means anything.
+            self._after_failure(record.spec.topic, task, error, now)
+            return
         behind = task.see(view, now, time.time())
         task.request_sync(record.sync_request, view)
         due = task.due(behind, now)
@@ -164,8 +170,7 @@ class Loop:
                 self._tell(topic, task, state, f"trying again: {error}")
             case TerminalError():
                 log.warning("Table '%s' is suspended: %s", topic, error)
-                self._tell(topic, task, TableState.SUSPENDED, str(error))
-                self._store.set_desired(topic, "suspended")
+                self._store.suspend(topic, str(error), task.detail(None))
             case _:
                 log.error("Table '%s' failed", topic, exc_info=error)
                 what = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
@@ -182,9 +187,3 @@ class Loop:
         task.told = said
         detail = {key: value for key, value in said.items() if key not in ("state", "reason")}
         self._store.report(topic, state, reason, detail)
-
-
-def _synced(record: TableRecord) -> str | None:
-    """The sync that an earlier engine had finished."""
-    found = record.status.detail.get("synced")
-    return found if isinstance(found, str) else None

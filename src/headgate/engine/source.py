@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from headgate.errors import KafkaUnavailable
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
-from headgate.model import TableSpec, Topic
+from headgate.model import StartKind, TableSpec, Topic
 from headgate.tables.materialize import TopicView
 
 log = logging.getLogger(__name__)
@@ -62,6 +62,9 @@ class KafkaSource:
         return self._topics.describe(topic)
 
     def start_offsets(self, spec: TableSpec, topic: Topic) -> Mapping[int, int]:
+        if spec.start.kind is StartKind.LATEST and spec.start.offsets is not None:
+            # The end as it was when the table was asked for; partitions added since are new from their start.
+            return {partition: spec.start.offsets.get(partition, 0) for partition in topic.partitions}
         return self._offsets.start_offsets(spec.start, topic)
 
     def record_bytes(self, topic: Topic, offsets: Mapping[int, int]) -> float:

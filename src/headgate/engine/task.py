@@ -38,6 +38,7 @@ class TableTask:
     synced: str | None = None
     opened: bool = False
     schemaless: bool = False
+    # What the store has of this table: an earlier engine's word to begin with.
     told: Mapping[str, Any] = field(default_factory=dict)
 
     def see(self, view: TopicView, now: float, wall: float) -> int:
@@ -99,8 +100,8 @@ class TableTask:
         position = self.materializer.position
         found: dict[str, Any] = {
             **{key: value for key, value in self.told.items() if key not in ("state", "reason")},
-            "synced": self.synced,
-            "last_batch": self.last_batch,
+            **({"synced": self.synced} if self.synced is not None else {}),
+            **({"last_batch": self.last_batch} if self.last_batch is not None else {}),
             "behind_since": self.behind_since,
         }
         if position is not None:

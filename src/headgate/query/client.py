@@ -66,7 +66,7 @@ def reading_of(plans: Iterable["PlanMetrics"]) -> Reading:
 def _failure(error: Any) -> InvalidRequest | ServerUnavailable:
     """The first line of what Spark says, without the plan and the stack."""
     said = str(error).split("\n\nJVM stacktrace")[0].split(";\n")[0].splitlines()
-    line = said[0] if said else type(error).__name__
+    line = next((text.strip() for text in said if text.strip()), type(error).__name__)
     if "StatusCode.UNAVAILABLE" in str(error):
         return ServerUnavailable(
             "The query driver does not answer.", "Try again: it is started when asked for."

@@ -132,6 +132,14 @@ class Store:
                 self._put_status(connection, topic, TableState.PENDING, "waiting for the engine", None)
             self._log(connection, topic, desired, "by request")
 
+    def suspend(self, topic: str, reason: str, detail: Mapping[str, Any]) -> None:
+        """The engine stops a table that needs its owner. One that was disabled meanwhile stays so."""
+        with self.engine.begin() as connection:
+            enabled = sa.and_(_tables.c.topic == topic, _tables.c.desired == "enabled")
+            if connection.execute(_tables.update().where(enabled).values(desired="suspended")).rowcount:
+                self._put_status(connection, topic, TableState.SUSPENDED, reason, detail)
+                self._log(connection, topic, TableState.SUSPENDED.value, reason)
+
     def request_sync(self, topic: str, token: str) -> None:
         """Ask the engine to catch up at once; it reports `token` as `synced` when it has."""
         with self.engine.begin() as connection:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from headgate.decode.avro import table_type
-from headgate.decode.project import fits
+from headgate.decode.project import case_conflict, fits
 from headgate.errors import BadRecords, NotFound, SchemaConflict, StaleBatch, TableStopped
 from headgate.model import Batch, Position, StartKind, TableSpec, Topic
 from headgate.tables.lake import Lake
@@ -105,6 +105,11 @@ class Materializer:
         """Offsets still to read; before the table is open, all that the topic has."""
         at = self.position or Position(view.cluster_id, view.topic.id, view.earliest)
         return lag(at, view.ends)
+
+    def check(self, view: TopicView) -> None:
+        """Raises when the topic is no longer the one that the table was read from."""
+        if self.position is not None:
+            check_source(self.position, view.cluster_id, view.topic)
 
     @property
     def record_bytes(self) -> float:
@@ -219,6 +224,12 @@ class Materializer:
         columns = self._lake.columns(self._table)
         for schema in self._in_play.values():
             found = table_type(schema)
+            clash = case_conflict(found, columns)
+            if clash is not None:
+                raise SchemaConflict(
+                    f"Field '{clash}' of topic '{self.spec.topic}' differs only by case from a column.",
+                    "Name it as the table does, or disable the table with --purge and enable it again.",
+                )
             if not fits(found, columns):
                 columns = self._lake.add_columns(self._table, found)
         return columns
@@ -267,5 +278,5 @@ def _stopped(topic: str, record: BadRecord, problem: str) -> BadRecords:
     return BadRecords(
         f"A record of topic '{topic}' cannot be decoded (partition {record.partition}, "
         f"offset {record.offset}): {problem}.",
-        "Nothing after it was written. Register what is missing, then `headgate table resume`.",
+        "Nothing of its batch was written. Register what is missing, then `headgate table resume`.",
     )

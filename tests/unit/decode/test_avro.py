@@ -8,45 +8,14 @@ from pyspark.sql import types as t
 
 from headgate.decode.avro import null_record, table_type
 from headgate.errors import UnsupportedSchema
-
-
-def record(*fields: tuple[str, Any], name: str = "R", **more: Any) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": [{"name": n, "type": k} for n, k in fields], **more}
+from tests.support.avro import TYPES, record
 
 
 def column(kind: Any) -> t.DataType:
     return table_type(json.dumps(record(("c", kind))))["c"].dataType
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        ("boolean", t.BooleanType()),
-        ("int", t.IntegerType()),
-        ("long", t.LongType()),
-        ("float", t.FloatType()),
-        ("double", t.DoubleType()),
-        ("bytes", t.BinaryType()),
-        ("string", t.StringType()),
-        (["null", "long"], t.LongType()),
-        (["long", "null"], t.LongType()),
-        ({"type": "int", "logicalType": "date"}, t.DateType()),
-        ({"type": "long", "logicalType": "timestamp-millis"}, t.TimestampType()),
-        ({"type": "long", "logicalType": "timestamp-micros"}, t.TimestampType()),
-        ({"type": "long", "logicalType": "local-timestamp-micros"}, t.TimestampNTZType()),
-        ({"type": "string", "logicalType": "uuid"}, t.StringType()),
-        ({"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 9}, t.DecimalType(38, 9)),
-        (
-            {"type": "fixed", "name": "F", "size": 5, "logicalType": "decimal", "precision": 10},
-            t.DecimalType(10, 0),
-        ),
-        ({"type": "fixed", "name": "F", "size": 5}, t.BinaryType()),
-        ({"type": "enum", "name": "E", "symbols": ["A"]}, t.StringType()),
-        ({"type": "array", "items": ["null", "int"]}, t.ArrayType(t.IntegerType())),
-        ({"type": "map", "values": "double"}, t.MapType(t.StringType(), t.DoubleType())),
-        ({"type": "string", "avro.java.string": "String"}, t.StringType()),
-    ],
-)
+@pytest.mark.parametrize(("kind", "expected"), TYPES)
 def test_types(kind: Any, expected: t.DataType) -> None:
     assert column(kind) == expected
 
@@ -76,6 +45,7 @@ def test_every_column_is_optional() -> None:
         ({"type": "bytes", "logicalType": "decimal", "precision": 39, "scale": 0}, "39 digits"),
         ({"type": "array", "items": record(("x", ["int", "string"]), name="I")}, r"'c\[\]\.x'"),
         ({"type": "fixed", "name": "D", "size": 12, "logicalType": "duration"}, "duration"),
+        (record(name="Empty"), "'c' has a record without fields"),
         ("Nowhere", "undefined type Nowhere"),
         (record(("next", ["null", "Node"]), name="Node"), "'c.next' has the recursive type Node"),
         (record(("id", "int"), ("ID", "int"), name="Case"), "'c.ID' has a name that differs only by case"),
@@ -104,3 +74,9 @@ def test_a_topic_of_plain_values_is_no_table(schema: str) -> None:
 )
 def test_the_bytes_of_an_all_null_record(fields: list[tuple[str, Any]], expected: bytes | None) -> None:
     assert null_record(json.dumps(record(*fields))) == expected
+
+
+@pytest.mark.parametrize("name", ["_row_id", "_file", "_POS"])
+def test_names_that_iceberg_keeps(name: str) -> None:
+    with pytest.raises(UnsupportedSchema, match=f"'{name}' has a name that Iceberg keeps"):
+        table_type(json.dumps(record((name, "int"))))

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import types as t
 
-from headgate.decode.project import fits, widens
+from headgate.decode.project import case_conflict, fits, widens
 
 
 def struct(**fields: t.DataType) -> t.StructType:
@@ -52,3 +52,18 @@ def test_fits(found: t.StructType, expected: bool) -> None:
         m=t.MapType(t.StringType(), t.DoubleType()),
     )
     assert fits(found, table) is expected
+
+
+@pytest.mark.parametrize(
+    ("found", "path"),
+    [
+        (struct(a=t.IntegerType()), None),
+        (struct(z=t.IntegerType()), None),
+        (struct(A=t.IntegerType()), "A"),
+        (struct(n=struct(X=t.IntegerType())), "n.X"),
+        (struct(l=t.ArrayType(struct(Z=t.IntegerType()))), "l.Z"),
+    ],
+)
+def test_names_that_differ_only_by_case(found: t.StructType, path: str | None) -> None:
+    table = struct(a=t.IntegerType(), n=struct(x=t.IntegerType()), l=t.ArrayType(struct(z=t.IntegerType())))
+    assert case_conflict(found, table) == path
