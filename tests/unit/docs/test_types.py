@@ -1,0 +1,60 @@
+"""The table of types says what the code does."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pyspark.sql import types as t
+
+from headgate.decode.avro import table_type
+from tests.unit.docs.pages import ROOT
+
+PAGE = ROOT / "docs" / "reference" / "types.md"
+# What each kind of type needs to be complete.
+DETAILS: Mapping[str, Mapping[str, Any]] = {
+    "fixed": {"name": "F", "size": 9},
+    "enum": {"name": "E", "symbols": ["A"]},
+    "record": {"name": "I", "fields": [{"name": "x", "type": "int"}]},
+    "array": {"items": "int"},
+    "map": {"values": "int"},
+}
+ICEBERG: Mapping[type[t.DataType], str] = {
+    t.BooleanType: "boolean",
+    t.IntegerType: "int",
+    t.LongType: "long",
+    t.FloatType: "float",
+    t.DoubleType: "double",
+    t.BinaryType: "binary",
+    t.StringType: "string",
+    t.DateType: "date",
+    t.TimestampType: "timestamptz",
+    t.TimestampNTZType: "timestamp",
+    t.DecimalType: "decimal(precision, scale)",
+    t.StructType: "struct",
+    t.ArrayType: "list",
+    t.MapType: "map",
+}
+
+
+def rows() -> list[tuple[str, str, str]]:
+    """The rows of the table under `Avro to Iceberg`: type, logical type, Iceberg's type."""
+    section = PAGE.read_text().split("## Avro to Iceberg\n")[1].split("\n## ")[0]
+    cells = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
+    return [(kind.strip(" `"), logical.strip(" `"), wanted.strip(" `")) for kind, logical, wanted in cells]
+
+
+@pytest.mark.parametrize(("kind", "logical", "wanted"), rows())
+def test_a_row_is_true(kind: str, logical: str, wanted: str) -> None:
+    schema: dict[str, Any] = {"type": kind, **DETAILS.get(kind, {})}
+    if logical != "–":
+        schema |= {"logicalType": logical, "precision": 9, "scale": 2}
+    record = {"type": "record", "name": "R", "fields": [{"name": "c", "type": schema}]}
+
+    found = table_type(json.dumps(record))["c"].dataType
+
+    assert ICEBERG[type(found)] == wanted
+
+
+def test_every_type_has_a_row() -> None:
+    assert {wanted for _, _, wanted in rows()} == set(ICEBERG.values())
