@@ -139,7 +139,8 @@ def _read_file(file: Path | None) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"Cannot read the configuration file {file}: {error.strerror}.") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"{file} is not valid YAML: {error}") from error
+        said = " ".join(str(error).split())
+        raise ConfigError(f"{file} is not valid YAML: {said}.") from error
     if raw is None:
         return {}
     if not isinstance(raw, dict):

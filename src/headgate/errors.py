@@ -6,7 +6,9 @@ HeadgateError
 │   ├── RegistryUnavailable
 │   ├── CatalogUnavailable
 │   ├── ServerUnavailable   the control API does not answer
-│   └── CommitUnknown       a commit was sent and its outcome was not learned; read the position, then go on
+│   ├── CommitUnknown       a commit was sent and its outcome was not learned; read the position, then go on
+│   ├── StaleBatch          another engine has committed past this batch: look again before writing
+│   └── BatchMiscounted     rows read and rows written differ; nothing was committed
 └── TerminalError           the same call fails again until somebody changes something
     ├── ConfigError
     ├── InvalidRequest
@@ -23,7 +25,7 @@ HeadgateError
         ├── OffsetsLost
         ├── BadRecords
         ├── SchemaConflict
-        └── StaleBatch      another engine has committed past this batch
+        └── ForeignTable    a table of this name that is not Headgate's
 """
 
 from typing import ClassVar
@@ -67,6 +69,14 @@ class ServerUnavailable(TransientError):
 
 class CommitUnknown(TransientError):
     """A commit was sent and its outcome was not learned: the table itself says what became of it."""
+
+
+class StaleBatch(TransientError):
+    """Another writer has committed past this batch: this engine must look again before it writes."""
+
+
+class BatchMiscounted(TransientError):
+    """The files of a batch do not hold the rows that were read for it; nothing was committed."""
 
 
 class TerminalError(HeadgateError):
@@ -133,5 +143,5 @@ class SchemaConflict(TableStopped):
     """A schema in the topic does not fit the table."""
 
 
-class StaleBatch(TableStopped):
-    """Another engine has committed past this batch: this engine must look again before it writes."""
+class ForeignTable(TableStopped):
+    """A table of this name exists and is not Headgate's: it is neither written nor removed."""

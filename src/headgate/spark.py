@@ -49,7 +49,6 @@ def build_session(
         "spark.scheduler.mode": "FAIR",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        "spark.sql.caseSensitive": "true",
         **({"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK} if local else {}),
         # In local mode the class path needs no copies; executors elsewhere fetch the jars.
         **(

@@ -34,6 +34,7 @@ class TableState:
 
     managed: bool
     snapshots: Mapping[int, Snapshot] = field(default_factory=dict)
+    main: int | None = None
     tagged: int | None = None  # the snapshot under the tag `headgate-position`
 
 
@@ -56,7 +57,11 @@ def proposed_batches(proposal: Proposal) -> tuple[str, ...]:
 def judge(table: TableState, proposal: Proposal, committed: Set[str]) -> tuple[str, ...]:
     """The batch ids to record with the commit, or a CatalogError. `committed`: those recorded before."""
     joining = _joining(proposal)
-    if not (table.managed or proposal.makes_managed) or not joining:
+    if not (table.managed or proposal.makes_managed):
+        return ()
+    if table.managed:
+        _judge_moves(table, proposal)
+    if not joining:
         return ()
     batches = proposed_batches(proposal)
     for batch in batches:
@@ -83,18 +88,30 @@ def judge(table: TableState, proposal: Proposal, committed: Set[str]) -> tuple[s
 def position_at(table: TableState, head: int | None) -> Position | None:
     """Where a table whose `main` is at `head` stands in its topic.
 
-    The newer of the nearest reachable ancestor that says so and the tagged snapshot: expiry breaks the chain
-    of parents, the tag survives it.
+    The nearest reachable ancestor that says so. Only where there is none, the tagged snapshot: expiry breaks
+    the chain of parents, the tag survives it. After a rollback the tag is newer than the rows that are left.
     """
     ancestor = _find(table, head)
     while ancestor is not None and POSITION_KEY not in ancestor.summary:
         ancestor = _find(table, ancestor.parent_id)
-    candidates = (ancestor, _find(table, table.tagged))
-    carriers = [s for s in candidates if s is not None and POSITION_KEY in s.summary]
-    if not carriers:
+    carrier = ancestor or _find(table, table.tagged)
+    if carrier is None or POSITION_KEY not in carrier.summary:
         return None
-    newest = max(carriers, key=lambda s: s.sequence_number)
-    return _parse(newest.summary[POSITION_KEY], POSITION_KEY)
+    return _parse(carrier.summary[POSITION_KEY], POSITION_KEY)
+
+
+def _judge_moves(table: TableState, proposal: Proposal) -> None:
+    """`main` may go back to where it was, never to a snapshot that came to the table by another branch."""
+    added = {s.id for s in proposal.added}
+    for target in proposal.main_targets:
+        current = _find(table, table.main)
+        while target not in added and current is not None and current.id != target:
+            current = _find(table, current.parent_id)
+        if target not in added and current is None:
+            raise forbidden(
+                f"Snapshot {target} is not in the history of main: a table that is written by the engine "
+                "alone takes no rows from other branches."
+            )
 
 
 def _joining(proposal: Proposal) -> list[Snapshot]:

@@ -16,10 +16,11 @@ from headgate.model import MANAGED_KEY, POSITION_TAG
 def table_state(base: TableMetadata | None) -> TableState:
     if base is None:
         return TableState(managed=False)
-    tag = base.ref(POSITION_TAG)
+    tag, main = base.ref(POSITION_TAG), base.ref(MAIN)
     return TableState(
         managed=is_managed(base.property(MANAGED_KEY, None)),
         snapshots=SnapshotsOf(base),
+        main=None if main is None else main.snapshotId(),
         tagged=None if tag is None else tag.snapshotId(),
     )
 

@@ -1,17 +1,23 @@
 """`headgate query`: SQL on the lake's tables."""
 
 import csv
+import json
+import logging
 import os
 import sys
 import time
+from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headgate.cli.client import DEFAULT_DATA, URL_VARIABLE, Client, DataOption, connect, data_folder
 from headgate.cli.output import note, print_json, print_table, progress
 from headgate.errors import InvalidRequest, ServerUnavailable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 POLL_SECONDS = 0.25
 START_SECONDS = 120.0
@@ -41,18 +47,19 @@ def query(
         _start(client)
         address = client.addresses()["spark_connect"]
     token = secret(folder or DEFAULT_DATA.absolute(), "connect")
+    _keep_quiet()
     result = run_query(address, token, sql)
-    rows = result.rows.to_pylist()
+    columns, rows = list(result.rows.column_names), _rows(result.rows)
     match output:
         case Output.TABLE:
-            print_table("", result.rows.column_names, [list(row.values()) for row in rows])
+            print_table("", columns, [[_cell(value) for value in row] for row in rows])
         case Output.CSV:
-            _print_csv(result.rows.column_names, rows)
+            _print_csv(columns, rows)
         case Output.JSON:
             reading = result.reading
             print_json(
                 {
-                    "rows": rows,
+                    "rows": [dict(zip(columns, row, strict=True)) for row in rows],
                     "seconds": round(result.seconds, 3),
                     "files": reading.files,
                     "bytes": reading.bytes,
@@ -77,10 +84,42 @@ def _start(client: Client) -> None:
             time.sleep(POLL_SECONDS)
 
 
-def _print_csv(columns: list[str], rows: list[dict[str, Any]]) -> None:
+def _keep_quiet() -> None:
+    """Spark's client logs what it raises, with its stack; here an error is one line."""
+    from pyspark.logger import PySparkLogger
+
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+
+
+def _rows(table: "pa.Table") -> list[list[Any]]:
+    """By place, since two columns may have one name."""
+    columns = [column.to_pylist(maps_as_pydicts="strict") for column in table.columns]
+    return [[_plain(value) for value in row] for row in zip(*columns, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    """In JSON's types, nothing rounded; bytes as `topic consume` shows them."""
+    from headgate.kafka.readable import exact
+
+    match value:
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list():
+            return [_plain(item) for item in value]
+        case datetime():
+            return str(value)
+    return exact(value)
+
+
+def _cell(value: Any) -> Any:
+    """Where there is no place for structure, JSON keeps it readable."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+
+
+def _print_csv(columns: list[str], rows: list[list[Any]]) -> None:
     writer = csv.writer(sys.stdout)
     writer.writerow(columns)
-    writer.writerows([list(row.values()) for row in rows])
+    writer.writerows([[_cell(value) for value in row] for row in rows])
 
 
 def _size(count: int) -> str:

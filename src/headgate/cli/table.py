@@ -138,8 +138,10 @@ def _wait_for_sync(client: Client, topic: str, token: str, seconds: float) -> di
                 backlog = max(backlog, lag)
                 shown.update(f"{topic}: {found['rows'] or 0} rows", backlog - lag, backlog)
             if seconds and time.monotonic() - started > seconds:
+                reason = f" ({found['reason']})" if found["reason"] else ""
                 raise ServerUnavailable(
-                    f"Table '{topic}' is not caught up after {seconds:.0f} s: {found['state']}, lag {lag}."
+                    f"Table '{topic}' is not caught up after {seconds:g} s: "
+                    f"{found['state']}{reason}, lag {lag}."
                 )
             time.sleep(POLL_SECONDS)
 

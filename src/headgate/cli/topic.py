@@ -175,7 +175,7 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     data: DataOption = None,
 ) -> None:
-    """Delete a topic and the records in it. A table made of it stays, and is suspended."""
+    """Delete a topic and the records in it. A table made of it stays, and stops growing."""
     from headgate.kafka import Topics
 
     with connect(data) as client:

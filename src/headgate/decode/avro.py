@@ -68,7 +68,8 @@ def table_type(schema: str) -> t.StructType:
 
 def decode(body: Column, schema: str) -> Column:
     """The record in `body`, by its writer's own schema. See `is_whole` for what did not decode."""
-    return from_avro(body, schema, {"mode": "PERMISSIVE"})
+    # Dates are taken as they are written, whatever the session says of old calendars.
+    return from_avro(body, schema, {"mode": "PERMISSIVE", "datetimeRebaseMode": "CORRECTED"})
 
 
 def is_whole(record: Column, body_is_null_record: Column, schema: str) -> Column:

@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import closing
 
 from pyspark.sql import SparkSession
 
@@ -18,7 +19,7 @@ from headgate.registry.client import SchemaSource
 from headgate.spark import Driver, build_session
 from headgate.store import Store, TableRecord
 from headgate.tables.lake import Lake
-from headgate.tables.lane import SparkLane
+from headgate.tables.lane import SESSION, SparkLane
 from headgate.tables.materialize import Materializer
 from headgate.tables.plan import Limits
 
@@ -39,9 +40,8 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
     properties = catalog_properties(
         runtime.iceberg, settings.catalog.warehouse, None, settings.catalog.properties
     )
-    # Names of fields and tables are taken as they are written.
-    exact = {"spark.sql.caseSensitive": "true"}
-    with Driver(build_session(settings, NAME, settings.spark.memory, properties, exact)) as driver:
+    session = build_session(settings, NAME, settings.spark.memory, properties, SESSION)
+    with closing(store), Driver(session) as driver:
         lake = open_lake(driver.session, properties, settings.namespace, stop)
         if lake is None:
             return 0
@@ -60,7 +60,6 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
                 loop.wake.clear()
         finally:
             loop.close()
-    store.close()
     return 0
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from headgate.config import Engine as EngineSettings
 from headgate.engine.source import KafkaSource
 from headgate.engine.task import FAILED_AFTER, TableTask
-from headgate.errors import HeadgateError, StaleBatch, TableStopped, TerminalError, TransientError
+from headgate.errors import ForeignTable, HeadgateError, TableStopped, TerminalError, TransientError
 from headgate.model import TableState
 from headgate.store import Store, TableRecord
 from headgate.tables.lake import Lake
@@ -40,20 +40,23 @@ class Loop:
 
     def tick(self) -> None:
         """One round: reconcile, look at Kafka once for all tables, start what is due."""
-        records = {record.spec.topic: record for record in self._store.tables()}
+        # First what the workers did: it may have changed what the store says.
         self._collect()
+        records = {record.spec.topic: record for record in self._store.tables()}
         self._reconcile(records)
         active = [topic for topic, task in self._tasks.items() if task.running is None]
         if not active:
             return
         try:
             views = self._source.views(active)
-        except TransientError as error:
+        except HeadgateError as error:
             log.warning("Kafka does not answer: %s", error)
             for topic in active:
                 self._tell(topic, self._tasks[topic], TableState.DEGRADED, f"waiting for Kafka: {error}")
             return
         for topic in active:
+            if topic not in self._tasks:
+                continue
             view = views.get(topic)
             if view is None:
                 gone = f"Topic '{topic}' does not exist or does not answer. Create it, or disable the table."
@@ -97,7 +100,11 @@ class Loop:
             if record.desired == "purged":
                 self._lake.drop(topic)
             self._store.remove_table(topic)
-        except HeadgateError as error:
+        except ForeignTable as error:
+            # What was asked to be purged is not ours; only our record of it goes.
+            log.warning("%s", error)
+            self._store.remove_table(topic)
+        except Exception as error:  # noqa: BLE001 - whatever the catalog says, the other tables go on
             log.warning("Table '%s' cannot be removed yet: %s", topic, error)
             self._store.report(topic, TableState.DEGRADED, f"to be removed: {error}", record.status.detail)
 
@@ -111,6 +118,9 @@ class Loop:
             # Offsets of another topic: neither a lag nor a sync means anything.
             self._after_failure(record.spec.topic, task, error, now)
             return
+        if record.status.state.value != task.told.get("state"):
+            # Suspended and resumed between two looks: the store has forgotten what it was told.
+            task.told = {key: value for key, value in task.told.items() if key != "state"}
         behind = task.see(view, now, time.time())
         task.request_sync(record.sync_request, view)
         due = task.due(behind, now)
@@ -164,13 +174,15 @@ class Loop:
         task.materializer.forget()
         task.opened = False
         match error:
-            case StaleBatch() | TransientError():
+            case TransientError():
                 log.warning("Table '%s' tries again: %s", topic, error)
                 state = TableState.FAILED if task.failures >= FAILED_AFTER else TableState.DEGRADED
                 self._tell(topic, task, state, f"trying again: {error}")
             case TerminalError():
                 log.warning("Table '%s' is suspended: %s", topic, error)
                 self._store.suspend(topic, str(error), task.detail(None))
+                # Nothing more is said of it until its owner resumes it.
+                self._tasks.pop(topic, None)
             case _:
                 log.error("Table '%s' failed", topic, exc_info=error)
                 what = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

@@ -1,13 +1,16 @@
 """Kafka as the engine asks it: one batched look-up for all tables."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from headgate.errors import KafkaUnavailable
+from headgate.errors import HeadgateError, KafkaUnavailable
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.model import StartKind, TableSpec, Topic
 from headgate.tables.materialize import TopicView
+
+# After so many topics in a row that do not answer, the others are not asked.
+HOPELESS = 3
 
 log = logging.getLogger(__name__)
 
@@ -22,19 +25,16 @@ class KafkaSource:
 
     def views(self, names: Iterable[str]) -> dict[str, TopicView]:
         """Every named topic that exists and answers, as it is now: three calls, however many there are."""
+        wanted = list(names)
         try:
             if self._cluster_id is None:
                 self._cluster_id = self._topics.cluster_id()
-            topics = self._topics.describe_many(names)
-        except KafkaUnavailable:
+            return self._look_up(self._cluster_id, self._topics.describe_many(wanted))
+        except HeadgateError as error:
             # What comes back at this address may be another cluster.
             self._cluster_id = None
-            raise
-        try:
-            return self._look_up(self._cluster_id, topics)
-        except KafkaUnavailable:
-            # One partition without a leader fails the whole call: it must not hold up the other tables.
-            return self._one_by_one(self._cluster_id, topics)
+            # One topic without a leader or without our rights fails the call: it must not hold up the others.
+            return self._one_by_one(wanted, error)
 
     def _look_up(self, cluster_id: str, topics: Mapping[str, Topic]) -> dict[str, TopicView]:
         ends = self._offsets.stable_ends(topics.values())
@@ -45,21 +45,27 @@ class KafkaSource:
             if name in ends and name in earliest
         }
 
-    def _one_by_one(self, cluster_id: str, topics: Mapping[str, Topic]) -> dict[str, TopicView]:
+    def _one_by_one(self, names: Sequence[str], failure: HeadgateError) -> dict[str, TopicView]:
         found: dict[str, TopicView] = {}
-        failure: KafkaUnavailable | None = None
-        for name, topic in topics.items():
+        for tried, name in enumerate(names):
+            if tried == HOPELESS and not found:
+                break  # it is not one topic, it is Kafka
             try:
-                found |= self._look_up(cluster_id, {name: topic})
-            except KafkaUnavailable as error:
+                found[name] = self.view(name)
+            except HeadgateError as error:
                 log.warning("topic '%s' does not answer: %s", name, error)
-                failure = error
-        if failure is not None and not found:
+        if not found:
             raise failure
         return found
 
-    def describe(self, topic: str) -> Topic:
-        return self._topics.describe(topic)
+    def view(self, topic: str) -> TopicView:
+        """One topic, as it is now."""
+        if self._cluster_id is None:
+            self._cluster_id = self._topics.cluster_id()
+        found = self._look_up(self._cluster_id, {topic: self._topics.describe(topic)})
+        if topic not in found:
+            raise KafkaUnavailable(f"Topic '{topic}' is being changed.")
+        return found[topic]
 
     def start_offsets(self, spec: TableSpec, topic: Topic) -> Mapping[int, int]:
         if spec.start.kind is StartKind.LATEST and spec.start.offsets is not None:

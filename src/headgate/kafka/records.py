@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from headgate.kafka.client import TIMEOUT_SECONDS, configuration, failure
 
@@ -29,20 +29,30 @@ def committed_records(
             "isolation.level": "read_committed",
             # Retention may overtake the offsets; what is still there is what can be shown.
             "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
         }
     )
     try:
         consumer.assign([TopicPartition(topic, p, offset) for p, offset in offsets.items()])
         read, heard = 0, time.monotonic()
-        while (limit is None or read < limit) and time.monotonic() - heard < idle_seconds:
+        # Until each partition has given a record or its end, silence is only the connection's.
+        silent = set(offsets)
+        while limit is None or read < limit:
+            patience = idle_seconds if not silent else max(idle_seconds, TIMEOUT_SECONDS)
+            if time.monotonic() - heard >= patience:
+                return
             message = consumer.poll(min(POLL_SECONDS, idle_seconds))
             if message is None:
                 continue
             problem = message.error()
-            if problem is not None:
+            if problem is not None and problem.code() != KafkaError._PARTITION_EOF:
                 raise failure(problem, bootstrap, f"read topic '{topic}'")
-            read, heard = read + 1, time.monotonic()
-            yield message
+            if message.partition() in silent or problem is None:
+                silent.discard(message.partition())
+                heard = time.monotonic()
+            if problem is None:
+                read += 1
+                yield message
     except KafkaException as error:
         raise failure(error, bootstrap, f"read topic '{topic}'") from error
     finally:

@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 import threading
+from contextlib import closing
 
 from headgate.catalog.client import catalog_properties
 from headgate.embedded.entry import enter, stop_on_signal
@@ -34,7 +35,7 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
         runtime.iceberg, settings.catalog.warehouse, None, settings.catalog.properties
     )
     session = build_session(settings, NAME, settings.query.memory, properties, _connect_settings(runtime))
-    with Driver(session) as driver:
+    with closing(store), Driver(session) as driver:
         log.info("ready at %s", runtime.spark_connect)
         while store.keep(NAME, instance, "ready", {"address": runtime.spark_connect}):
             if driver.ended is not None:
@@ -42,7 +43,6 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
                 return 1
             if stop.wait(BEAT_SECONDS):
                 break
-    store.close()
     return 0
 
 

@@ -10,6 +10,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from headgate import __version__
 from headgate.embedded.runtime import Runtime
+from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.server import page
 from headgate.server.api.control import control_router
@@ -49,7 +50,8 @@ def create_app(
     )
     app.add_middleware(OwnOrigin)
     answer_failures(app)
-    for router in (control_router(found), tables_router(store, topics), topics_router(store, topics)):
+    tables = tables_router(store, topics, Offsets(runtime.kafka))
+    for router in (control_router(found), tables, topics_router(store, topics)):
         app.include_router(router, prefix=API, responses=RESPONSES)
     for path, router in (mounts or {}).items():
         app.include_router(router, prefix=path)

@@ -135,8 +135,8 @@ class Store:
     def suspend(self, topic: str, reason: str, detail: Mapping[str, Any]) -> None:
         """The engine stops a table that needs its owner. One that was disabled meanwhile stays so."""
         with self.engine.begin() as connection:
-            enabled = sa.and_(_tables.c.topic == topic, _tables.c.desired == "enabled")
-            if connection.execute(_tables.update().where(enabled).values(desired="suspended")).rowcount:
+            mine = sa.and_(_tables.c.topic == topic, _tables.c.desired.in_(("enabled", "suspended")))
+            if connection.execute(_tables.update().where(mine).values(desired="suspended")).rowcount:
                 self._put_status(connection, topic, TableState.SUSPENDED, reason, detail)
                 self._log(connection, topic, TableState.SUSPENDED.value, reason)
 

@@ -1,6 +1,7 @@
 """Iceberg's own client, in the JVM of the Spark driver: load, create, evolve, commit, drop."""
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
@@ -10,9 +11,11 @@ from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
-from headgate.errors import CatalogUnavailable, CommitUnknown, SchemaConflict, StaleBatch
+from headgate.errors import CatalogUnavailable, CommitUnknown, ForeignTable, SchemaConflict, StaleBatch
 from headgate.model import BATCH_KEY, MANAGED_KEY, TOPIC_KEY, Batch
 from headgate.spark import CATALOG
+
+log = logging.getLogger(__name__)
 
 # What a table is created with. Retries are off: Iceberg's client would rebase a batch that is stale.
 _PROPERTIES: Mapping[str, str] = {
@@ -20,6 +23,9 @@ _PROPERTIES: Mapping[str, str] = {
     MANAGED_KEY: "true",
     "commit.retry.num-retries": "0",
     "write.distribution-mode": "none",
+    # Every commit writes the metadata anew: old versions must not pile up. Snapshots are what is kept.
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
     "write.delete.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
     "write.merge.mode": "merge-on-read",
@@ -41,26 +47,35 @@ class Lake:
             )
 
     def load(self, topic: str) -> Any | None:
-        """Iceberg's Table for a topic, or None when there is none."""
+        """Iceberg's Table for a topic, or None when there is none. One that is not ours is refused."""
         with catalog_errors(f"load table '{topic}'"):
             try:
-                return self._catalog.loadTable(self._identifier(topic))
+                table = self._catalog.loadTable(self._identifier(topic))
             except Py4JJavaError as error:
                 if _java_name(error) in ("NoSuchTableException", "NoSuchNamespaceException"):
                     return None
                 raise
+        properties = table.properties()
+        if properties.get(MANAGED_KEY) != "true" or properties.get(TOPIC_KEY) != topic:
+            raise ForeignTable(
+                f"There is a table '{self.namespace}.{topic}' that Headgate did not make.",
+                "Rename that table, or disable this one without --purge.",
+            )
+        return table
 
-    def create(self, topic: str, columns: t.StructType) -> Any:
+    def create(self, topic: str, columns: t.StructType, properties: Mapping[str, str]) -> Any:
         """A new, empty, managed table."""
         with catalog_errors(f"create table '{topic}'"):
             self._create_namespace()
             builder = self._catalog.buildTable(self._identifier(topic), self._schema(columns))
-            for key, value in {**_PROPERTIES, TOPIC_KEY: topic}.items():
+            for key, value in {**_PROPERTIES, TOPIC_KEY: topic, **properties}.items():
                 builder = builder.withProperty(key, value)
             return builder.create()
 
     def drop(self, topic: str) -> bool:
         """Remove the table with its files; whether there was one."""
+        if self.load(topic) is None:
+            return False
         with catalog_errors(f"drop table '{topic}'"):
             return bool(self._catalog.dropTable(self._identifier(topic), True))
 
@@ -104,7 +119,11 @@ class Lake:
         append.validateWith(self._still_at(head))
         with catalog_errors(f"commit to table '{topic}'"):
             append.commit()
-        return table.currentSnapshot()
+        # Iceberg has refreshed the table since: the newest snapshot may already be somebody else's.
+        head = table.currentSnapshot()
+        if head.summary().get(BATCH_KEY) != batch.id:
+            raise StaleBatch(f"Table '{topic}' has moved on since batch {batch.id} was committed.")
+        return head
 
     def find_batch(self, table: Any, batch: Batch, head: Any | None) -> Any | None:
         """The snapshot of a batch among those after `head`, as the catalog knows the table now."""
@@ -119,9 +138,12 @@ class Lake:
         return None
 
     def delete_files(self, table: Any, files: Iterable[Any]) -> None:
-        """Remove files of a batch that was certainly not committed."""
+        """Remove files of a batch that was certainly not committed. One that stays is an orphan, no more."""
         for file in files:
-            table.io().deleteFile(file.location())
+            try:
+                table.io().deleteFile(file.location())
+            except Py4JError as error:
+                log.warning("file %s could not be removed: %s", file.location(), error)
 
     def _create_namespace(self) -> None:
         namespace = self._namespace()

@@ -16,10 +16,22 @@ from pyspark.sql import types as t
 
 from headgate.decode.avro import decode, is_whole, null_record, table_type
 from headgate.decode.project import project
+from headgate.decode.text import is_text_valid
 from headgate.model import Batch
 
 # One magic byte, four bytes of schema id, then Avro.
 PREFIX_LENGTH = 5
+# What the lane asks of the session it runs in.
+SESSION = {
+    # Names of fields and tables are taken as they are written.
+    "spark.sql.caseSensitive": "true",
+    # Each batch reads with consumers of its own; Spark would keep them, and what they fetched, for minutes.
+    "spark.kafka.consumer.cache.capacity": "4",
+    "spark.kafka.consumer.cache.timeout": "5s",
+    "spark.kafka.consumer.cache.evictorThreadRunInterval": "5s",
+    "spark.kafka.consumer.fetchedData.cache.timeout": "5s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "5s",
+}
 # Bigger polls and fetches than the defaults: measured 1.08 of them.
 _FETCH = {
     "kafka.max.poll.records": "20000",
@@ -36,6 +48,11 @@ class Staged:
     rows: int
     bad: int
     bytes: int
+
+    @property
+    def written(self) -> int:
+        """What the files say that they hold: Spark's count and Iceberg's must agree."""
+        return sum(file.recordCount() for file in self.files)
 
 
 @dataclass(frozen=True)
@@ -111,8 +128,12 @@ class SparkLane:
                 f.when(mine, decode(body, schema)).alias(name),
                 (body == f.lit(null_record(schema))).alias(blank),
             ]
+            written = table_type(schema)
             whole = is_whole(f.col(name), f.col(blank), schema)
-            fitted = f.struct(*project(f.col(name), table_type(schema), columns))
+            readable = is_text_valid(f.col(name), written)
+            if readable is not None:
+                whole = whole & readable
+            fitted = f.struct(*project(f.col(name), written, columns))
             record = f.when(whole, fitted).otherwise(record)
         return (
             self._read(batch, topic)

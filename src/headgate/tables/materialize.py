@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from headgate.decode.avro import table_type
-from headgate.decode.project import case_conflict, fits
-from headgate.errors import BadRecords, NotFound, SchemaConflict, StaleBatch, TableStopped
+from py4j.protocol import Py4JError
+
+from headgate.errors import BatchMiscounted, CommitUnknown, HeadgateError, TableStopped
 from headgate.model import Batch, Position, StartKind, TableSpec, Topic
+from headgate.tables.evolve import Schemas, SchemasInPlay
 from headgate.tables.lake import Lake
-from headgate.tables.lane import BadRecord, SparkLane, Staged
+from headgate.tables.lane import SparkLane, Staged
 from headgate.tables.plan import Limits, check_retained, check_source, lag, plan_batch
 from headgate.tables.position import read_position
 
@@ -22,28 +23,10 @@ T = TypeVar("T")
 ENABLEMENT_KEY = "headgate.enablement"
 
 
-class Schema(Protocol):
-    """A registered schema, self-contained."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-
-
-class Schemas(Protocol):
-    """Where schemas come from. Both raise RegistryUnavailable when it does not answer: a pause, no more."""
-
-    def schema(self, schema_id: int) -> Schema: ...
-    def latest(self, subject: str) -> Schema | None: ...
-
-
 class Source(Protocol):
     """What is asked of Kafka about one topic."""
 
-    def describe(self, topic: str) -> Topic: ...
+    def view(self, topic: str) -> "TopicView": ...
     def start_offsets(self, spec: TableSpec, topic: Topic) -> Mapping[int, int]: ...
     def record_bytes(self, topic: Topic, offsets: Mapping[int, int]) -> float: ...
 
@@ -86,12 +69,11 @@ class Materializer:
         self._enablement = enablement
         self._lake = lake
         self._lane = lane
-        self._schemas = schemas
+        self._in_play = SchemasInPlay(spec.topic, schemas, lake)
         self._source = source
         self._limits = limits
         self._table: Any | None = None
         self._head: Any | None = None
-        self._in_play: dict[int, str] = {}
         self._record_bytes = 0.0
         self.position: Position | None = None
         self.facts: Mapping[str, Any] = {}
@@ -139,7 +121,10 @@ class Materializer:
         if not self.open(view):
             return None
         position = self._known(self.position)
-        check_source(position, view.cluster_id, view.topic)
+        if any(end < position.offsets.get(partition, 0) for partition, end in view.ends.items()):
+            # The view is older than the position: `latest` was settled since, or another engine was here.
+            view = self._source.view(self.spec.topic)
+        self.check(view)
         check_retained(position, view.earliest, view.topic)
 
         # 2. Choose the end: the last stable offset, bounded by rows and bytes.
@@ -151,9 +136,6 @@ class Materializer:
 
         # 3.–5. Read and decode the range, split good from bad, evolve the table for new schemas.
         staged = self._write(batch)
-
-        # The range was read by the topic's name: it must still be the same topic.
-        check_source(position, view.cluster_id, self._source.describe(self.spec.topic))
 
         # 6. The commit: rows and position in one snapshot.
         self._head = self._commit(batch, staged)
@@ -175,14 +157,14 @@ class Materializer:
             "rows": int(summary.get("total-records") or 0),
             "files": int(summary.get("total-data-files") or 0),
             "bytes": int(summary.get("total-files-size") or 0),
-            "schema_ids": sorted(self._in_play),
+            "schema_ids": sorted(self._in_play.texts),
         }
 
     def _create(self) -> Any | None:
-        latest = self._schemas.latest(f"{self.spec.topic}-value")
-        if latest is None:
+        columns = self._in_play.newest_columns()
+        if columns is None:
             return None
-        return self._lake.create(self.spec.topic, table_type(self._avro(latest)))
+        return self._lake.create(self.spec.topic, columns, {ENABLEMENT_KEY: self._enablement})
 
     def _begin(self, view: TopicView) -> Position:
         """Pin the start with an empty snapshot: `latest` must mean the same after a restart."""
@@ -207,64 +189,36 @@ class Materializer:
 
     def _write(self, batch: Batch) -> Staged:
         """Files of the batch. A schema id met for the first time is fetched, and the range written again."""
-        if not self._in_play:
-            latest = self._schemas.latest(f"{self.spec.topic}-value")
-            if latest is not None:
-                self._in_play[latest.id] = self._avro(latest)
         while True:
-            columns = self._evolve()
-            staged = self._lane.write(batch, self.spec.topic, self._table, columns, self._in_play)
-            if not staged.bad:
+            columns = self._in_play.evolve(self._table)
+            texts = dict(self._in_play.texts)
+            staged = self._lane.write(batch, self.spec.topic, self._table, columns, texts)
+            if staged.bad == 0 and staged.written == staged.rows:
                 return staged
             self._lake.delete_files(self._table, staged.files)
-            self._learn(batch, self._lane.bad_records(batch, self.spec.topic, columns, self._in_play))
-
-    def _evolve(self) -> Any:
-        """The table's columns, after they were brought to hold every schema in play."""
-        columns = self._lake.columns(self._table)
-        for schema in self._in_play.values():
-            found = table_type(schema)
-            clash = case_conflict(found, columns)
-            if clash is not None:
-                raise SchemaConflict(
-                    f"Field '{clash}' of topic '{self.spec.topic}' differs only by case from a column.",
-                    "Name it as the table does, or disable the table with --purge and enable it again.",
+            if staged.bad == 0:
+                raise BatchMiscounted(
+                    f"Of {staged.rows} rows for table '{self.spec.topic}', {staged.written} were written."
                 )
-            if not fits(found, columns):
-                columns = self._lake.add_columns(self._table, found)
-        return columns
-
-    def _learn(self, batch: Batch, bad: list[BadRecord]) -> None:
-        """New schema ids join those in play; any other bad record stops the table."""
-        unknown = {record.schema_id for record in bad if record.schema_id not in self._in_play}
-        for record in bad:
-            if record.schema_id is None or record.schema_id in self._in_play:
-                raise _stopped(self.spec.topic, record, record.problem)
-        for schema_id in unknown - {None}:
-            record = next(r for r in bad if r.schema_id == schema_id)
-            try:
-                self._in_play[record.schema_id or 0] = self._avro(self._schemas.schema(record.schema_id or 0))
-            except NotFound as error:
-                raise _stopped(
-                    self.spec.topic, record, f"its schema {schema_id} is not registered"
-                ) from error
+            self._in_play.learn(self._lane.bad_records(batch, self.spec.topic, columns, texts))
 
     def _commit(self, batch: Batch, staged: Staged) -> Any:
+        """The batch's snapshot. Files that certainly did not make it into the table are removed."""
+        try:
+            # The range was read by the topic's name: it must still be the same topic.
+            self.check(self._source.view(self.spec.topic))
+        except HeadgateError:
+            self._lake.delete_files(self._table, staged.files)
+            raise
         try:
             return self._lake.commit(self._table, self.spec.topic, staged.files, batch, self._head)
-        except StaleBatch:
-            # A repeated request can lose against its own first copy: only the history knows.
+        except CommitUnknown:
+            raise
+        except (HeadgateError, Py4JError):
+            # Refused, or so it seems: a repeated request can lose against its own first copy.
             if self._lake.find_batch(self._table, batch, self._head) is None:
                 self._lake.delete_files(self._table, staged.files)
             raise
-
-    def _avro(self, schema: Schema) -> str:
-        if schema.type != "AVRO":
-            raise SchemaConflict(
-                f"Schema {schema.id} of topic '{self.spec.topic}' is {schema.type}, not AVRO.",
-                "Only Avro is decoded now: disable the table until its format is.",
-            )
-        return schema.text
 
     @staticmethod
     def _known(found: T | None) -> T:
@@ -272,11 +226,3 @@ class Materializer:
         if found is None:
             raise AssertionError("a batch was run on a table that is not open")
         return found
-
-
-def _stopped(topic: str, record: BadRecord, problem: str) -> BadRecords:
-    return BadRecords(
-        f"A record of topic '{topic}' cannot be decoded (partition {record.partition}, "
-        f"offset {record.offset}): {problem}.",
-        "Nothing of its batch was written. Register what is missing, then `headgate table resume`.",
-    )

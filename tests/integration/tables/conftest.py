@@ -1,4 +1,8 @@
-"""One Spark session for all tests of the data path."""
+"""One Spark session for all tests of the data path.
+
+PySpark changes py4j for the whole process when a session is made: tests that speak to the catalog's own JVM
+come before these, as their folders do.
+"""
 
 from collections.abc import Iterator
 
@@ -10,19 +14,17 @@ from headgate.engine.source import KafkaSource
 from headgate.registry.client import SchemaSource
 from headgate.spark import Driver, build_session
 from headgate.tables.lake import Lake
-from headgate.tables.lane import SparkLane
+from headgate.tables.lane import SESSION, SparkLane
 from headgate.tables.materialize import Materializer
 from headgate.tables.plan import Limits
 from tests.integration.tables.drive import Drive
 from tests.support.services import Services
 
-EXACT = {"spark.sql.caseSensitive": "true"}
-
 
 @pytest.fixture(scope="session")
 def spark(services: Services) -> Iterator[SparkSession]:
     properties = catalog_properties(services.runtime.iceberg)
-    session = build_session(services.runtime.settings, "tests", "1g", properties, EXACT)
+    session = build_session(services.runtime.settings, "tests", "1g", properties, SESSION)
     with Driver(session):
         yield session
 

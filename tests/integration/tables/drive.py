@@ -21,6 +21,26 @@ from tests.support.ledger import canonical, read_duckdb, read_pyiceberg
 from tests.support.services import wait_for
 
 
+def record(*fields: tuple[str, Any], name: str = "R") -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [_field(name, kind) for name, kind in fields]}
+
+
+def _field(name: str, kind: Any) -> dict[str, Any]:
+    optional = isinstance(kind, list) and kind[0] == "null"
+    return {"name": name, "type": kind, **({"default": None} if optional else {})}
+
+
+NUMBER = record(("n", "int"))
+
+
+def numbers(rows: Iterable[dict[str, Any]]) -> list[int]:
+    return sorted(row["n"] for row in rows)
+
+
+def values(count: int, first: int = 0) -> list[dict[str, Any]]:
+    return [{"n": n} for n in range(first, first + count)]
+
+
 class Drive:
     """A topic, its schemas, and the materializer of its table."""
 

@@ -30,7 +30,9 @@ def plain_snapshot(
 
 
 def managed(*snapshots: Snapshot, tagged: int | None = None) -> TableState:
-    return TableState(True, {s.id: s for s in snapshots}, tagged)
+    """`main` is at the last of them."""
+    main = snapshots[-1].id if snapshots else None
+    return TableState(True, {s.id: s for s in snapshots}, main, tagged)
 
 
 def append_to(head: int | None, *added: Snapshot) -> Proposal:
@@ -159,9 +161,18 @@ def test_the_tag_stands_in_when_expiry_broke_the_chain() -> None:
     assert position_at(managed(ONE, rewrite), 9) is None
 
 
-def test_the_newer_of_tag_and_ancestor_counts() -> None:
+def test_an_ancestors_word_goes_before_the_tags() -> None:
+    """After a rollback the tag is newer than the rows that are left: they must be read again."""
     assert position_at(managed(ONE, TWO, tagged=1), 2) == at(20)
-    assert position_at(managed(ONE, TWO, tagged=2), 1) == at(20)
+    assert position_at(managed(ONE, TWO, tagged=2), 1) == at(10)
+
+
+def test_main_goes_back_but_never_to_another_branch() -> None:
+    side = plain_snapshot(5, 1)
+    table = TableState(True, {1: ONE, 2: TWO, 5: side}, main=2)
+    back = Proposal(False, None, (), (1,))
+    assert judge(table, back, frozenset()) == ()
+    assert refusal(table, replace(back, main_targets=(5,)))[0] == 403
 
 
 def test_other_tables_and_other_branches_are_nobodys_business() -> None:

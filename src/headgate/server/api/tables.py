@@ -1,12 +1,15 @@
 """Topics as tables."""
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, status
 
 from headgate.errors import InvalidRequest
+from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
+from headgate.model import Start, StartKind, Topic
 from headgate.server import overview
 from headgate.server.api.spec import TableRequest
 from headgate.store import Store, TableRecord
@@ -15,7 +18,7 @@ EVENTS = 50
 ENDING = ("disabled", "purged")
 
 
-def tables_router(store: Store, topics: Topics) -> APIRouter:
+def tables_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
     """Requests are written down; the engine carries them out."""
     router = APIRouter(prefix="/tables", tags=["tables"])
 
@@ -29,13 +32,7 @@ def tables_router(store: Store, topics: Topics) -> APIRouter:
         topic = topics.describe(spec.topic)
         if topic.internal:
             raise InvalidRequest(f"Topic '{spec.topic}' is internal to Kafka.")
-        unknown = sorted(set(spec.start.offsets or {}) - set(topic.partitions))
-        if unknown:
-            raise InvalidRequest(
-                f"Topic '{spec.topic}' has no partition {unknown[0]}.",
-                f"Its partitions are 0 to {max(topic.partitions)}.",
-            )
-        store.enable_table(spec)
+        store.enable_table(replace(spec, start=settled(spec.start, topic, offsets)))
         return show(spec.topic)
 
     @router.get("/{topic}", summary="Show a table with its events")
@@ -76,6 +73,15 @@ def tables_router(store: Store, topics: Topics) -> APIRouter:
         return {"token": token}
 
     return router
+
+
+def settled(start: Start, topic: Topic, offsets: Offsets) -> Start:
+    """`latest` is the end at this moment, not when the engine gets round to it. Offsets must be there."""
+    if start.kind is StartKind.LATEST:
+        return replace(start, offsets=offsets.start_offsets(start, topic))
+    if start.kind is StartKind.OFFSETS:
+        offsets.start_offsets(start, topic)
+    return start
 
 
 def _not_ending(record: TableRecord) -> None:

@@ -1,0 +1,162 @@
+"""`headgate query`: rows in each form, what was read for them, time travel, metadata, errors."""
+
+import csv
+import io
+import json
+import re
+from typing import Any
+
+import pytest
+
+from scripts.readers import pyiceberg_on
+from tests.e2e.commands import QUERYING, on, refused
+from tests.e2e.feed import Feed
+from tests.support.stack import Stack
+
+TOPIC = "query.dots-and-lines"
+TEXTS = [
+    "plain",
+    "comma, and more",
+    'a "quoted" word',
+    "two\nlines",
+    "carriage\r\nreturn",
+    " spaces ",
+    "Sète – 東京",
+    "'single'",
+    "",
+    None,
+]
+
+
+@pytest.fixture(scope="module")
+def feed(stack: Stack) -> Feed:
+    """A table of two batches; the first is all of TEXTS."""
+    feed = Feed(stack.runtime, TOPIC)
+    stack.run("table", "enable", TOPIC)
+    feed.send_texts(TEXTS)
+    stack.run("table", "sync", TOPIC, "--timeout", "120s")
+    feed.send(20)
+    stack.run("table", "sync", TOPIC, "--timeout", "120s")
+    assert feed.check() == len(TEXTS) + 20
+    return feed
+
+
+def query(stack: Stack, sql: str) -> dict[str, Any]:
+    done = on(stack, "query", sql, "--output", "json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def rows(stack: Stack, sql: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = query(stack, sql)["rows"]
+    return found
+
+
+def test_csv_keeps_every_character(stack: Stack, feed: Feed) -> None:
+    sql = f"SELECT id, text, at FROM `{TOPIC}` WHERE id < {len(TEXTS)} ORDER BY id"
+    done = on(stack, "query", sql, "--output", "csv")
+    assert done.returncode == 0, done.stderr
+    head, *lines = csv.reader(io.StringIO(done.stdout.decode(), newline=""))
+    assert head == ["id", "text", "at"]
+    assert [line[:2] for line in lines] == [[str(i), text or ""] for i, text in enumerate(TEXTS)]
+    assert all(re.match(r"2026-01-01.00:00:0\d", line[2]) for line in lines)
+
+
+def test_a_table_for_people(stack: Stack, feed: Feed) -> None:
+    sql = f"SELECT id, text FROM `{TOPIC}` WHERE id < {len(TEXTS)} ORDER BY id"
+    done = on(stack, "query", sql)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.decode().splitlines()
+    assert lines[0].split() == ["id", "text"]
+    assert len(lines) == len(TEXTS) + 1, "a value cannot break its line"
+    assert lines[4] == r"3   two\nlines"
+    assert lines[7] == "6   Sète – 東京"
+    told = done.stderr.decode().splitlines()[-1]
+    assert re.fullmatch(rf"{len(TEXTS)} rows in \d+\.\d\d s, \d+ files of \d+(\.\d)? k?B read", told)
+
+
+def test_json_tells_what_was_read(stack: Stack, feed: Feed) -> None:
+    found = query(stack, f"SELECT id, text FROM `{TOPIC}` ORDER BY id")
+    assert [row["text"] for row in found["rows"][: len(TEXTS)]] == TEXTS
+    assert len(found["rows"]) == len(feed.sent)
+    assert 0 < found["seconds"] < 120
+    table = pyiceberg_on(stack.runtime.iceberg).load_table(("local", TOPIC))
+    files = [task.file for task in table.scan().plan_files()]
+    assert found["files"] == len(files)
+    assert found["bytes"] == sum(file.file_size_in_bytes for file in files)
+
+    nothing = query(stack, f"SELECT id FROM `{TOPIC}` WHERE id < 0")
+    assert (nothing["rows"], nothing["files"], nothing["bytes"]) == ([], 0, 0), "files that cannot match"
+
+
+def test_time_travel_and_metadata_tables(stack: Stack, feed: Feed) -> None:
+    """Three snapshots: where the table began, and two batches."""
+    known = rows(
+        stack,
+        "SELECT snapshot_id, committed_at, summary['total-records'] AS records "
+        f"FROM local.`{TOPIC}`.snapshots ORDER BY committed_at",
+    )
+    assert [row["records"] for row in known] == ["0", str(len(TEXTS)), str(len(feed.sent))]
+    shown = stack.json("table", "show", TOPIC)["detail"]
+    assert shown["snapshot_id"] == str(known[2]["snapshot_id"])
+
+    older = known[1]["snapshot_id"]
+    then = rows(stack, f"SELECT id, text FROM `{TOPIC}` VERSION AS OF {older} ORDER BY id")
+    assert [(row["id"], row["text"]) for row in then] == list(enumerate(TEXTS))
+    counted = rows(
+        stack, f"SELECT count(*) AS n FROM local.`{TOPIC}` VERSION AS OF {known[0]['snapshot_id']}"
+    )
+    assert counted == [{"n": 0}]
+
+
+def test_two_columns_of_one_name(stack: Stack) -> None:
+    """As a join of two tables gives them."""
+    done = on(stack, "query", "SELECT 1 AS a, 'two' AS a", "--output", "csv")
+    assert done.returncode == 0, done.stderr
+    assert list(csv.reader(io.StringIO(done.stdout.decode()))) == [["a", "a"], ["1", "two"]]
+    done = on(stack, "query", "SELECT 1 AS a, 'two' AS a")
+    assert done.returncode == 0, done.stderr
+    assert [line.split() for line in done.stdout.decode().splitlines()] == [["a", "a"], ["1", "two"]]
+
+
+def test_values_that_json_has_no_type_for(stack: Stack) -> None:
+    """Maps as objects, decimals to the digit, bytes as text that can be turned back; no Python in it."""
+    columns = [
+        "map('k', 1) AS pairs",
+        "named_struct('x', CAST(1.10 AS DECIMAL(9, 2)), 'y', DATE '2026-01-31') AS record",
+        "array(CAST(0.10 AS DECIMAL(9, 2))) AS list",
+        "X'ff00' AS raw",
+    ]
+    (row,) = rows(stack, f"SELECT {', '.join(columns)}")
+    assert row["pairs"] == {"k": 1}
+    assert row["record"] == {"x": "1.10", "y": "2026-01-31"}
+    assert row["list"] == ["0.10"]
+    assert row["raw"] == "base64:/wA="
+
+    done = on(stack, "query", f"SELECT {', '.join(columns)}", "--output", "csv")
+    _, cells = csv.reader(io.StringIO(done.stdout.decode()))
+    assert [json.loads(cell) for cell in cells[:3]] == [row["pairs"], row["record"], row["list"]]
+    assert cells[3] == row["raw"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        ("SELEC 1", "SELEC"),
+        ("SELECT * FROM `query.nowhere`", "query.nowhere"),
+        ("SELECT nothing FROM (SELECT 1 AS a)", "nothing"),
+        ("SELECT CAST('x' AS INT)", "'x'"),
+        ("", "SQL"),
+    ],
+)
+def test_an_error_is_one_line(stack: Stack, sql: str, named: str) -> None:
+    said = refused(stack, "query", sql, meanwhile=QUERYING)
+    assert named in said
+    assert "JVM" not in said
+
+
+def test_an_unknown_output_is_refused(stack: Stack) -> None:
+    done = on(stack, "query", "SELECT 1", "--output", "xml")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"'xml'" in done.stderr
