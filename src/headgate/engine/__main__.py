@@ -56,8 +56,7 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
                     log.error("the driver's JVM ended with %s", driver.ended)
                     return 1
                 loop.tick()
-                loop.wake.wait(settings.engine.tick_seconds)
-                loop.wake.clear()
+                loop.rest(settings.engine.tick_seconds)
         finally:
             loop.close()
     return 0

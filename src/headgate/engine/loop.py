@@ -17,6 +17,9 @@ from headgate.tables.materialize import BatchReport, Materializer, TopicView
 
 log = logging.getLogger(__name__)
 
+# How often to look whether somebody wants something else: one small read.
+WANTS_SECONDS = 0.1
+
 
 class Loop:
     """Runs the tables that the store wants, each at most one batch at a time."""
@@ -35,7 +38,8 @@ class Loop:
         self._make = make
         self._tasks: dict[str, TableTask] = {}
         # Set when a batch has ended: the next round need not wait for the clock.
-        self.wake = threading.Event()
+        self._wake = threading.Event()
+        self._wants: set[tuple[str, str, str | None]] = set()
         self._workers = ThreadPoolExecutor(settings.workers, thread_name_prefix="table")
 
     def tick(self) -> None:
@@ -43,6 +47,7 @@ class Loop:
         # First what the workers did: it may have changed what the store says.
         self._collect()
         records = {record.spec.topic: record for record in self._store.tables()}
+        self._wants = {(topic, r.desired, r.sync_request) for topic, r in records.items()}
         self._reconcile(records)
         active = [topic for topic, task in self._tasks.items() if task.running is None]
         if not active:
@@ -63,6 +68,14 @@ class Loop:
                 self._tell(topic, self._tasks[topic], TableState.DEGRADED, gone)
             else:
                 self._look_at(records[topic], self._tasks[topic], view)
+
+    def rest(self, seconds: float) -> None:
+        """Until the next round is due: sooner when a batch has ended or somebody wants something else."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if self._wake.wait(min(seconds, WANTS_SECONDS)) or self._store.wants() != self._wants:
+                break
+        self._wake.clear()
 
     def close(self, wait_seconds: float = 3.0) -> None:
         """Start nothing more; give what runs a moment."""
@@ -129,16 +142,8 @@ class Loop:
             state = TableState.SYNCING if syncing else TableState.RUNNING
             self._tell(record.spec.topic, task, state, "", view)
         if due:
-            task.running = self._workers.submit(self._work, task, view)
-            task.running.add_done_callback(lambda _: self.wake.set())
-
-    def _work(self, task: TableTask, view: TopicView) -> BatchReport | None:
-        """In a worker thread."""
-        materializer = task.materializer
-        if not materializer.open(view):
-            return None
-        task.opened = True
-        return materializer.run(view)
+            task.running = self._workers.submit(task.materializer.run, view)
+            task.running.add_done_callback(lambda _: self._wake.set())
 
     def _collect(self) -> None:
         """Take in what the workers have done since the last round."""
@@ -157,6 +162,7 @@ class Loop:
 
     def _after(self, topic: str, task: TableTask, report: BatchReport | None, now: float) -> None:
         task.failures = 0
+        task.opened = task.materializer.is_open
         if not task.opened:
             # No schema yet: ask again soon, without a Spark job.
             task.retry_at = now + 2.0

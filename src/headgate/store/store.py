@@ -158,6 +158,12 @@ class Store:
             rows = connection.execute(self._select_tables().order_by(_tables.c.topic)).mappings()
             return [_table_record(row) for row in rows]
 
+    def wants(self) -> set[tuple[str, str, str | None]]:
+        """Topic, desired state and sync request of every table: a small read, to see whether these changed."""
+        with reading(self.engine) as connection:
+            rows = connection.execute(sa.select(_tables.c.topic, _tables.c.desired, _tables.c.sync_request))
+            return {(row.topic, row.desired, row.sync_request) for row in rows}
+
     def table(self, topic: str) -> TableRecord:
         with reading(self.engine) as connection:
             row = connection.execute(self._select_tables().where(_tables.c.topic == topic)).mappings().first()

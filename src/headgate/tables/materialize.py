@@ -6,6 +6,7 @@ because nothing counts until the commit, and the commit carries the position.
 
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -94,6 +95,11 @@ class Materializer:
             check_source(self.position, view.cluster_id, view.topic)
 
     @property
+    def is_open(self) -> bool:
+        """Whether the table and its position are known."""
+        return self.position is not None
+
+    @property
     def record_bytes(self) -> float:
         """Mean bytes of a record, as far as is known."""
         return self._record_bytes
@@ -116,10 +122,15 @@ class Materializer:
         return True
 
     def run(self, view: TopicView) -> BatchReport | None:
-        """The next batch, or None when there is nothing to read."""
+        """The next batch, or None when there is nothing to read, or no schema to read it by."""
         started = time.monotonic()
-        if not self.open(view):
-            return None
+        with ThreadPoolExecutor(1) as aside:
+            # While the table is opened: how long records are, for the first batch's bound in bytes.
+            sample = None if self._record_bytes else aside.submit(self._sample, view)
+            if not self.open(view):
+                return None
+            if sample is not None:
+                self._record_bytes = sample.result()
         position = self._known(self.position)
         if any(end < position.offsets.get(partition, 0) for partition, end in view.ends.items()):
             # The view is older than the position: `latest` was settled since, or another engine was here.
@@ -128,8 +139,6 @@ class Materializer:
         check_retained(position, view.earliest, view.topic)
 
         # 2. Choose the end: the last stable offset, bounded by rows and bytes.
-        if not self._record_bytes:
-            self._record_bytes = self._source.record_bytes(view.topic, position.offsets)
         batch = plan_batch(position, view.ends, self._limits.rows_of(self._record_bytes))
         if batch is None:
             return None
@@ -146,6 +155,10 @@ class Materializer:
         return BatchReport(
             batch, self._head.snapshotId(), staged.rows, staged.bytes, time.monotonic() - started
         )
+
+    def _sample(self, view: TopicView) -> float:
+        at = self.position.offsets if self.position is not None else view.earliest
+        return self._source.record_bytes(view.topic, at)
 
     def _note_facts(self) -> None:
         """What `table show` says of the table itself, as of the snapshot just read or made."""
