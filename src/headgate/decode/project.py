@@ -19,7 +19,7 @@ def project(record: Column, found: t.StructType, wanted: t.StructType, path: str
 
 
 def _fit(value: Column, found: t.DataType, wanted: t.DataType, path: str) -> Column:
-    if _same(found, wanted):
+    if same_type(found, wanted):
         return value
     match found, wanted:
         case t.StructType(), t.StructType():
@@ -84,15 +84,15 @@ def widens(found: t.DataType, wanted: t.DataType) -> bool:
     return False
 
 
-def _same(found: t.DataType, wanted: t.DataType) -> bool:
+def same_type(found: t.DataType, wanted: t.DataType) -> bool:
     """Equal types, whatever is said of nulls."""
     match found, wanted:
         case t.StructType(), t.StructType():
             return found.names == wanted.names and all(
-                _same(a.dataType, b.dataType) for a, b in zip(found.fields, wanted.fields, strict=True)
+                same_type(a.dataType, b.dataType) for a, b in zip(found.fields, wanted.fields, strict=True)
             )
         case t.ArrayType(), t.ArrayType():
-            return _same(found.elementType, wanted.elementType)
+            return same_type(found.elementType, wanted.elementType)
         case t.MapType(), t.MapType():
-            return _same(found.keyType, wanted.keyType) and _same(found.valueType, wanted.valueType)
+            return same_type(found.keyType, wanted.keyType) and same_type(found.valueType, wanted.valueType)
     return found == wanted

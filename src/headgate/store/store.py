@@ -159,7 +159,7 @@ class Store:
             return [_table_record(row) for row in rows]
 
     def wants(self) -> set[tuple[str, str, str | None]]:
-        """Topic, desired state and sync request of every table: a small read, to see whether these changed."""
+        """Topic, desired state and sync request of each table: a small read, to see whether they changed."""
         with reading(self.engine) as connection:
             rows = connection.execute(sa.select(_tables.c.topic, _tables.c.desired, _tables.c.sync_request))
             return {(row.topic, row.desired, row.sync_request) for row in rows}

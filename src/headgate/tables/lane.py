@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from headgate.decode.avro import decode, is_whole, null_record, table_type
-from headgate.decode.project import project
+from headgate.decode.project import project, same_type
 from headgate.decode.text import is_text_valid
 from headgate.model import Batch
 
@@ -133,7 +133,9 @@ class SparkLane:
             readable = is_text_valid(f.col(name), written)
             if readable is not None:
                 whole = whole & readable
-            fitted = f.struct(*project(f.col(name), written, columns))
+            # Fields are copied one by one only where the record differs from the table.
+            fits_as_is = same_type(written, columns)
+            fitted = f.col(name) if fits_as_is else f.struct(*project(f.col(name), written, columns))
             record = f.when(whole, fitted).otherwise(record)
         return (
             self._read(batch, topic)
