@@ -7,8 +7,7 @@ HeadgateError
 │   ├── CatalogUnavailable
 │   ├── ServerUnavailable   the control API does not answer
 │   ├── CommitUnknown       a commit was sent and its outcome was not learned; read the position, then go on
-│   ├── StaleBatch          another engine has committed past this batch: look again before writing
-│   └── BatchMiscounted     rows read and rows written differ; nothing was committed
+│   └── StaleBatch          another engine has committed past this batch: look again before writing
 └── TerminalError           the same call fails again until somebody changes something
     ├── ConfigError
     ├── InvalidRequest
@@ -73,10 +72,6 @@ class CommitUnknown(TransientError):
 
 class StaleBatch(TransientError):
     """Another writer has committed past this batch: this engine must look again before it writes."""
-
-
-class BatchMiscounted(TransientError):
-    """The files of a batch do not hold the rows that were read for it; nothing was committed."""
 
 
 class TerminalError(HeadgateError):

@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
@@ -38,21 +40,23 @@ _FETCH = {
     "kafka.fetch.max.bytes": str(16 * 1024 * 1024),
     "kafka.max.partition.fetch.bytes": str(16 * 1024 * 1024),
 }
+# What a task says when it meets a record that does not decode; looked for in the failure of its job.
+_BAD_RECORD = "headgate: a record does not decode"
 
 
 @dataclass(frozen=True)
 class Staged:
-    """What came of a batch: files that no snapshot knows yet, and what was seen on the way."""
+    """What came of a batch: files that no snapshot knows yet."""
 
     files: Sequence[Any]
-    rows: int
-    bad: int
-    bytes: int
 
     @property
-    def written(self) -> int:
-        """What the files say that they hold: Spark's count and Iceberg's must agree."""
+    def rows(self) -> int:
         return sum(file.recordCount() for file in self.files)
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.fileSizeInBytes() for file in self.files)
 
 
 @dataclass(frozen=True)
@@ -75,26 +79,24 @@ class SparkLane:
 
     def write(
         self, batch: Batch, topic: str, table: Any, columns: t.StructType, schemas: Mapping[int, str]
-    ) -> Staged:
-        """Write the good rows of `batch` to files of `table`; count the others."""
+    ) -> Staged | None:
+        """Write `batch` to files of `table`; None, and no files, when some record does not decode.
+
+        The first bad record ends the job: counting them on the way would break Spark's generated code apart.
+        """
         # Iceberg's source looks for its catalogs in the session of the calling thread, a worker's.
         session = self._jvm.org.apache.spark.sql.classic.SparkSession
         session.setActiveSession(cast(Any, self._spark)._jsparkSession)
-        seen = Observation(f"batch-{batch.id}")
+        record = f.col("record")
+        # No filter on the record: it would be pushed down, and each value decoded twice.
+        sound = f.when(record.isNotNull(), record).otherwise(f.raise_error(_BAD_RECORD))
         decoded = self._decode(batch, topic, columns, schemas)
-        rows = (
-            decoded.observe(
-                seen,
-                f.count(f.lit(1)).alias("rows"),
-                f.count(f.when(f.col("record").isNull(), 1)).alias("bad"),
-                f.sum("size").alias("bytes"),
-            )
-            .where(f.col("record").isNotNull())
-            .select("record.*")
-        )
-        files = self._stage(rows, table)
-        counted = seen.get
-        return Staged(files, counted["rows"], counted["bad"], counted["bytes"] or 0)
+        try:
+            return Staged(self._stage(decoded.select(sound.alias("record")).select("record.*"), table))
+        except (PySparkException, Py4JJavaError) as error:
+            if _BAD_RECORD in str(error):
+                return None
+            raise
 
     def bad_records(
         self, batch: Batch, topic: str, columns: t.StructType, schemas: Mapping[int, str], limit: int = 20
@@ -139,8 +141,8 @@ class SparkLane:
             record = f.when(whole, fitted).otherwise(record)
         return (
             self._read(batch, topic)
-            .select("partition", "offset", prefix.alias("prefix"), f.length("value").alias("size"), *decoded)
-            .select("partition", "offset", "prefix", "size", record.alias("record"))
+            .select("partition", "offset", prefix.alias("prefix"), *decoded)
+            .select("partition", "offset", "prefix", record.alias("record"))
         )
 
     def _read(self, batch: Batch, topic: str) -> DataFrame:

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from py4j.protocol import Py4JError
 
-from headgate.errors import BatchMiscounted, CommitUnknown, HeadgateError, TableStopped
+from headgate.errors import CommitUnknown, HeadgateError, TableStopped
 from headgate.model import Batch, Position, StartKind, TableSpec, Topic
 from headgate.tables.evolve import Schemas, SchemasInPlay
 from headgate.tables.lake import Lake
@@ -22,6 +22,8 @@ from headgate.tables.position import read_position
 
 T = TypeVar("T")
 ENABLEMENT_KEY = "headgate.enablement"
+# How long a sample of a topic's records is taken to tell their length.
+RESAMPLE_SECONDS = 60.0
 
 
 class Source(Protocol):
@@ -76,6 +78,7 @@ class Materializer:
         self._table: Any | None = None
         self._head: Any | None = None
         self._record_bytes = 0.0
+        self._sampled_at = -RESAMPLE_SECONDS
         self.position: Position | None = None
         self.facts: Mapping[str, Any] = {}
 
@@ -125,12 +128,12 @@ class Materializer:
         """The next batch, or None when there is nothing to read, or no schema to read it by."""
         started = time.monotonic()
         with ThreadPoolExecutor(1) as aside:
-            # While the table is opened: how long records are, for the first batch's bound in bytes.
-            sample = None if self._record_bytes else aside.submit(self._sample, view)
+            # While the table is opened: how long records are, for the batch's bound in bytes.
+            sample = aside.submit(self._sample, view, started) if self._is_sample_due(started) else None
             if not self.open(view):
                 return None
             if sample is not None:
-                self._record_bytes = sample.result()
+                sample.result()
         position = self._known(self.position)
         if any(end < position.offsets.get(partition, 0) for partition, end in view.ends.items()):
             # The view is older than the position: `latest` was settled since, or another engine was here.
@@ -150,15 +153,17 @@ class Materializer:
         self._head = self._commit(batch, staged)
         self.position = batch.end
         self._note_facts()
-        if staged.rows:
-            self._record_bytes = staged.bytes / staged.rows
         return BatchReport(
             batch, self._head.snapshotId(), staged.rows, staged.bytes, time.monotonic() - started
         )
 
-    def _sample(self, view: TopicView) -> float:
+    def _is_sample_due(self, now: float) -> bool:
+        return not self._record_bytes or now - self._sampled_at >= RESAMPLE_SECONDS
+
+    def _sample(self, view: TopicView, now: float) -> None:
         at = self.position.offsets if self.position is not None else view.earliest
-        return self._source.record_bytes(view.topic, at)
+        found = self._source.record_bytes(view.topic, at)
+        self._record_bytes, self._sampled_at = found or self._record_bytes, now
 
     def _note_facts(self) -> None:
         """What `table show` says of the table itself, as of the snapshot just read or made."""
@@ -206,13 +211,8 @@ class Materializer:
             columns = self._in_play.evolve(self._table)
             texts = dict(self._in_play.texts)
             staged = self._lane.write(batch, self.spec.topic, self._table, columns, texts)
-            if staged.bad == 0 and staged.written == staged.rows:
+            if staged is not None:
                 return staged
-            self._lake.delete_files(self._table, staged.files)
-            if staged.bad == 0:
-                raise BatchMiscounted(
-                    f"Of {staged.rows} rows for table '{self.spec.topic}', {staged.written} were written."
-                )
             self._in_play.learn(self._lane.bad_records(batch, self.spec.topic, columns, texts))
 
     def _commit(self, batch: Batch, staged: Staged) -> Any:
