@@ -6,15 +6,27 @@
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from headgate.errors import ConfigError
+from headgate.options import TableOptions, parse_duration
 
+__all__ = ["parse_duration"]
 PREFIX = "HEADGATE_"
 # Read by clients and scripts, not part of the settings.
 CLIENT_VARIABLES = {
@@ -23,11 +35,47 @@ CLIENT_VARIABLES = {
     "HEADGATE_CLIENT_SECRET",
     "HEADGATE_SOAK",
     "HEADGATE_DEBUG",
+    "HEADGATE_FAILPOINTS",
 }
 
 
+# Client options that are harmless and known to librdkafka and to the Java client, with the numbers that both
+# take. Anything else could read files, load classes or undo what exactly-once rests on.
+KAFKA_OPTIONS: Mapping[str, tuple[int, int] | None] = {
+    "client.dns.lookup": None,
+    "client.id": None,
+    "client.rack": None,
+    "connections.max.idle.ms": (0, 2**31 - 1),
+    "fetch.max.bytes": (1_048_576, 1_000_000_000),
+    "fetch.max.wait.ms": (0, 300_000),
+    "fetch.min.bytes": (1, 100_000_000),
+    "max.partition.fetch.bytes": (1, 1_000_000_000),
+    "metadata.max.age.ms": (1_000, 86_400_000),
+    "receive.buffer.bytes": (0, 100_000_000),
+    "reconnect.backoff.max.ms": (100, 3_600_000),
+    "reconnect.backoff.ms": (0, 10_000),
+    "request.timeout.ms": (1_000, 120_000),
+    "retry.backoff.max.ms": (1, 300_000),
+    "retry.backoff.ms": (1, 300_000),
+    "send.buffer.bytes": (0, 100_000_000),
+    "socket.connection.setup.timeout.ms": (1_000, 2**31 - 1),
+}
+_OPTION_TEXTS = {"client.dns.lookup": re.compile("use_all_dns_ips|resolve_canonical_bootstrap_servers_only")}
+_ANY_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+
+
+def _count(*values: object) -> int:
+    """How many were given."""
+    return sum(value is not None for value in values)
+
+
+def _cased(change: Callable[[str], str], value: Any) -> Any:
+    return change(value) if isinstance(value, str) else value
+
+
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # What was given may be a secret in the wrong place: no error repeats it.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class Cluster(Section):
@@ -42,12 +90,148 @@ class Ports(Section):
     connect: int = Field(15002, ge=0, le=65535)
 
 
+class OAuth(Section):
+    """Tokens by the client credentials grant."""
+
+    token_url: str | None = Field(None, pattern=r"^https?://[^@\s]+$")
+    client_id: str | None = None
+    client_secret: SecretStr | None = None
+    client_secret_file: Path | None = None
+    scope: str | None = None
+    ca_file: Path | None = Field(None, description="Certificates that the token server is checked with.")
+
+    def check(self) -> None:
+        if self.token_url is None or self.client_id is None:
+            raise ValueError("OAUTHBEARER needs oauth.token_url and oauth.client_id")
+        if _count(self.client_secret, self.client_secret_file) != 1:
+            raise ValueError("OAUTHBEARER needs one of oauth.client_secret and oauth.client_secret_file")
+
+
+class Security(Section):
+    protocol: Annotated[
+        Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"],
+        BeforeValidator(partial(_cased, str.lower)),
+    ] = "plaintext"
+    mechanism: Annotated[
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None,
+        BeforeValidator(partial(_cased, str.upper)),
+    ] = None
+    username: str | None = None
+    password: SecretStr | None = None
+    password_file: Path | None = None
+    oauth: OAuth = OAuth()
+    ca_file: Path | None = Field(None, description="Certificates that the brokers are checked with.")
+    certificate_file: Path | None = Field(None, description="Headgate's own certificate, with its chain.")
+    key_file: Path | None = Field(None, description="The certificate's key, in PKCS#8.")
+    key_password: SecretStr | None = None
+    key_password_file: Path | None = None
+    check_hostname: bool = True
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        self._check_login()
+        self._check_tls()
+        return self
+
+    def _check_login(self) -> None:
+        if not self.protocol.startswith("sasl_"):
+            given = (self.mechanism, self.username, self.password, self.password_file)
+            if _count(*given) or self.oauth != OAuth():
+                raise ValueError(f"protocol {self.protocol} takes no login; use sasl_ssl or sasl_plaintext")
+        elif self.mechanism is None:
+            raise ValueError(f"protocol {self.protocol} needs a mechanism")
+        elif self.mechanism == "OAUTHBEARER":
+            if _count(self.username, self.password, self.password_file):
+                raise ValueError(
+                    "OAUTHBEARER takes no username or password, but oauth.client_id and its secret"
+                )
+            self.oauth.check()
+        elif self.username is None or _count(self.password, self.password_file) != 1:
+            raise ValueError(f"{self.mechanism} needs a username and one of password and password_file")
+        elif self.oauth != OAuth():
+            raise ValueError("oauth is for the mechanism OAUTHBEARER")
+
+    def _check_tls(self) -> None:
+        if not self.protocol.endswith("ssl") and _count(self.ca_file, self.certificate_file, self.key_file):
+            raise ValueError(f"protocol {self.protocol} takes no certificates; use ssl or sasl_ssl")
+        if _count(self.certificate_file, self.key_file) == 1:
+            raise ValueError("certificate_file and key_file belong together")
+        if (given := _count(self.key_password, self.key_password_file)) and self.key_file is None:
+            raise ValueError("a key_password needs a key_file")
+        if given == 2:
+            raise ValueError("give one of key_password and key_password_file")
+
+
 class Kafka(Section):
     bootstrap: str | None = Field(None, description="Your own Kafka; none starts the embedded broker.")
+    security: Security = Security()
+    options: dict[str, int | str] = Field(default_factory=dict, description="Options of Kafka's clients.")
+
+    @field_validator("options")
+    @classmethod
+    def _allowed(cls, options: dict[str, int | str]) -> dict[str, int | str]:
+        for name, value in options.items():
+            if name not in KAFKA_OPTIONS:
+                raise ValueError(f"'{name}' cannot be set. Allowed are {', '.join(KAFKA_OPTIONS)}")
+            limits = KAFKA_OPTIONS[name]
+            if limits is None:
+                if not _OPTION_TEXTS.get(name, _ANY_NAME).fullmatch(str(value)):
+                    raise ValueError(f"'{name}' cannot have that value")
+            elif not (str(value).isdecimal() and limits[0] <= int(value) <= limits[1]):
+                raise ValueError(f"'{name}' must be a number from {limits[0]} to {limits[1]}")
+        return options
+
+    @model_validator(mode="after")
+    def _is_yours(self) -> Self:
+        if self.bootstrap is None and (self.security != Security() or self.options):
+            raise ValueError("security and options are for your own Kafka: name it in kafka.bootstrap")
+        return self
+
+
+class RegistryAuth(Section):
+    username: str | None = Field(None, pattern="^[^:]+$")
+    password: SecretStr | None = None
+    password_file: Path | None = None
+    token: SecretStr | None = None
+    token_file: Path | None = None
+    logical_cluster: str | None = Field(None, description="Sent with a token, where the registry wants it.")
+    identity_pool: str | None = Field(None, description="Sent with a token, where the registry wants it.")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        passwords, tokens = _count(self.password, self.password_file), _count(self.token, self.token_file)
+        if passwords + tokens > 1:
+            raise ValueError("give one of password, password_file, token and token_file")
+        if passwords != _count(self.username):
+            raise ValueError("a username and a password (or password_file) belong together")
+        if not tokens and _count(self.logical_cluster, self.identity_pool):
+            raise ValueError("logical_cluster and identity_pool go with a token")
+        return self
 
 
 class Registry(Section):
     url: str | None = Field(None, description="Your own schema registry; none serves the embedded one.")
+    auth: RegistryAuth = RegistryAuth()
+    ca_file: Path | None = Field(None, description="Certificates that the registry is checked with.")
+    certificate_file: Path | None = Field(None, description="Headgate's own certificate, with its chain.")
+    key_file: Path | None = None
+    key_password: SecretStr | None = None
+    key_password_file: Path | None = None
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        given = _count(self.ca_file, self.certificate_file, self.key_file)
+        if self.url is None and (given or self.auth != RegistryAuth()):
+            raise ValueError("auth and certificates are for your own registry: name it in registry.url")
+        if _count(self.certificate_file, self.key_file) == 1:
+            raise ValueError("certificate_file and key_file belong together")
+        if (given := _count(self.key_password, self.key_password_file)) and self.key_file is None:
+            raise ValueError("a key_password needs a key_file")
+        if given == 2:
+            raise ValueError("give one of key_password and key_password_file")
+        if self.url is not None and "@" in self.url and self.auth != RegistryAuth():
+            raise ValueError("the user is in registry.url and in registry.auth; leave one out")
+        return self
 
 
 class Catalog(Section):
@@ -79,6 +263,13 @@ class Store(Section):
     url: str | None = Field(None, description="SQLAlchemy URL of the control state; none is SQLite.")
 
 
+class TablePattern(TableOptions):
+    """Topics that become tables by themselves, now and when they appear."""
+
+    match: str = Field(min_length=1, description="A topic's name, with `*` and `?` for what may vary.")
+    exclude: bool = Field(False, description="Those that match are left alone.")
+
+
 class Settings(Section):
     """All of it, frozen: what passes between the parts."""
 
@@ -93,6 +284,7 @@ class Settings(Section):
     query: Query = Query()
     engine: Engine = Engine()
     store: Store = Store()
+    tables: tuple[TablePattern, ...] = ()
 
     @property
     def store_url(self) -> str:
@@ -121,6 +313,7 @@ def load_settings(
 ) -> Settings:
     """File, then environment, then the command line's `--data`, each over the one before."""
     raw = _read_file(file)
+    _refuse_secrets(raw, file)
     _overlay(raw, _from_environment(os.environ if environment is None else environment))
     if data is not None:
         raw["data"] = str(data)
@@ -146,6 +339,52 @@ def _read_file(file: Path | None) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise ConfigError(f"{file} must hold keys and values, for instance `ports: {{server: 8080}}`.")
     return raw
+
+
+def _refuse_secrets(raw: Mapping[str, Any], file: Path | None) -> None:
+    """A configuration file is passed round and checked in; what is secret does not belong there."""
+    for path in secret_keys():
+        found: Any = raw
+        for part in path:
+            found = found.get(part) if isinstance(found, Mapping) else None
+        if found is not None:
+            name = ".".join(path)
+            raise ConfigError(
+                f"{file} holds the secret '{name}'.",
+                f"Put it into the variable {PREFIX}{'__'.join(path).upper()}, or into a file that "
+                f"{name}_file names.",
+            )
+
+
+def secret_keys(section: type[BaseModel] | None = None) -> Iterator[tuple[str, ...]]:
+    """The settings that are secrets, by their paths."""
+    for name, field in (section or Settings).model_fields.items():
+        kinds = (field.annotation, *get_args(field.annotation))
+        if SecretStr in kinds:
+            yield (name,)
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from ((name, *rest) for rest in secret_keys(field.annotation))
+
+
+def secret(given: SecretStr | None, file: Path | None, key: str) -> str | None:
+    """A secret that was given itself, or by a file that holds it and perhaps an end of line."""
+    if given is None and file is None:
+        return None
+    text = given.get_secret_value() if given is not None else read_text(file, f"{key}_file").rstrip("\r\n")
+    if not text:
+        raise ConfigError(f"{key} is empty.", "Give it in the environment or in a file.")
+    return text
+
+
+def read_text(file: Path | None, key: str) -> str:
+    """A file that a setting names."""
+    assert file is not None
+    try:
+        return file.expanduser().read_text()
+    except OSError as error:
+        raise ConfigError(f"Cannot read {file}, which {key} names: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}, which {key} names, is not a text file.") from error
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -180,7 +419,7 @@ def _explain(error: ValidationError, file: Path | None) -> str:
             hint = f"Did you mean '{near[0]}'?" if near else f"Known here: {', '.join(known)}."
             lines.append(f"unknown key '{path}'. {hint}")
         else:
-            lines.append(f"'{path}': {problem['msg']}")
+            lines.append(f"'{path}': {problem['msg'].removeprefix('Value error, ')}")
     return f"Configuration ({where}): " + "; ".join(lines)
 
 
@@ -192,15 +431,3 @@ def _keys_at(path: tuple[int | str, ...]) -> list[str]:
         if not (isinstance(section, type) and issubclass(section, BaseModel)):
             return []
     return sorted(section.model_fields)
-
-
-_DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?\s*$")
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
-
-
-def parse_duration(text: str) -> float:
-    """`10s`, `5m`, `2h` in seconds."""
-    match = _DURATION.match(text)
-    if not match:
-        raise ConfigError(f"'{text}' is not a duration.", "Write for instance 10s, 5m or 2h.")
-    return float(match[1]) * _UNITS[match[2]]

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from headgate.cli.access import kafka_access, registry_access
 from headgate.cli.client import DataOption, JsonOption, connect
 from headgate.cli.output import print_json, print_table, progress, say
 
@@ -38,7 +39,7 @@ def datagen(
 
     made = Orders(seed)
     with connect(data) as client:
-        addresses = client.addresses()
+        kafka, registry = kafka_access(client, data), registry_access(client, data)
     started = time.monotonic()
     with interruptible() as stopped, progress(f"{scenario.value}: starting") as shown:
 
@@ -50,8 +51,8 @@ def datagen(
 
         written = produce(
             made,
-            addresses["kafka"],
-            addresses["registry"],
+            kafka,
+            registry,
             limit=limit,
             prefix=prefix,
             rate=rate,

@@ -3,10 +3,12 @@
 import json as jsons
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from headgate.cli.access import kafka_access, registry_access
 from headgate.cli.client import Client, DataOption, JsonOption, connect
 from headgate.cli.output import print_fields, print_json, print_table, printable, say
 from headgate.errors import InvalidRequest, NotFound
@@ -31,7 +33,7 @@ def list_topics(
     from headgate.kafka import Topics
 
     with connect(data) as client:
-        found = Topics(client.addresses()["kafka"]).list(internal)
+        found = Topics(kafka_access(client, data)).list(internal)
     if json:
         print_json([{"name": t.name, "id": t.id, "partitions": len(t.partitions)} for t in found])
     else:
@@ -59,7 +61,7 @@ def create(
 
     settings = dict(parse_setting(text) for text in config or [])
     with connect(data) as client:
-        topics = Topics(client.addresses()["kafka"])
+        topics = Topics(kafka_access(client, data))
         copies = BROKER_DEFAULT if replication is None else replication
         found = topics.create(name, partitions, copies, settings)
     if json:
@@ -79,7 +81,7 @@ def parse_setting(text: str) -> tuple[str, str]:
 def describe(name: NameArgument, data: DataOption = None, json: JsonOption = False) -> None:
     """A topic's partitions with their offsets, what was set on it, and the table it is."""
     with connect(data) as client:
-        found = _describe(client, name)
+        found = _describe(client, data, name)
     if json:
         print_json(found)
         return
@@ -96,11 +98,11 @@ def describe(name: NameArgument, data: DataOption = None, json: JsonOption = Fal
     print_table("Partitions", ("PARTITION", "EARLIEST", "END"), rows)
 
 
-def _describe(client: Client, name: str) -> dict[str, Any]:
+def _describe(client: Client, data: Path | None, name: str) -> dict[str, Any]:
     from headgate.kafka import Offsets, Topics
     from headgate.model import Start, StartKind
 
-    kafka = client.addresses()["kafka"]
+    kafka = kafka_access(client, data)
     topics, offsets = Topics(kafka), Offsets(kafka)
     topic = topics.describe(name)
     earliest = offsets.start_offsets(Start(StartKind.EARLIEST), topic)
@@ -142,11 +144,10 @@ def consume(
 
     seconds = parse_duration(timeout)
     with connect(data) as client:
-        addresses = client.addresses()
-    kafka = addresses["kafka"]
+        kafka, registry = kafka_access(client, data), registry_access(client, data)
     topic = Topics(kafka).describe(name)
     offsets = Offsets(kafka).start_offsets(Start(StartKind(start.value)), topic)
-    with SchemaSource(addresses["registry"]) as schemas:
+    with SchemaSource(registry) as schemas:
 
         def schema_of(schema_id: int) -> WriterSchema:
             found = schemas.schema(schema_id)
@@ -179,7 +180,7 @@ def delete(
     from headgate.kafka import Topics
 
     with connect(data) as client:
-        topics = Topics(client.addresses()["kafka"])
+        topics = Topics(kafka_access(client, data))
     topics.describe(name)
     if not yes:
         _confirm(name)

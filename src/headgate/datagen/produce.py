@@ -6,13 +6,14 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from headgate.datagen.avro import compile_schema, wire_header
 from headgate.datagen.registration import register
 from headgate.datagen.scenario import Record, Scenario, Schema
 from headgate.errors import AlreadyExists, InvalidRequest, KafkaUnavailable
-from headgate.kafka.client import configuration, failure
+from headgate.kafka.client import Link, Where
+from headgate.kafka.registry import RegistryAccess
 from headgate.kafka.topics import Topics
 
 Ledger = Callable[[str, int, int, dict[str, Any]], None]
@@ -30,7 +31,7 @@ SECONDS_AT_A_TIME = 0.05
 # ahead of the clock.
 TOPIC_CONFIG = {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)}
 
-PRODUCER_CONFIG = {
+PRODUCER_CONFIG: dict[str, str | int | float | bool] = {
     # Retries neither lose a record, nor double it, nor change the order within a partition.
     "enable.idempotence": True,
     "acks": "all",
@@ -47,8 +48,8 @@ PRODUCER_CONFIG = {
 
 def produce(
     scenario: Scenario,
-    bootstrap: str,
-    registry_url: str,
+    kafka: Where,
+    registry: RegistryAccess | str,
     *,
     limit: int | None = None,
     prefix: str = "",
@@ -65,9 +66,9 @@ def produce(
     """
     pace = Pace(rate)
     names = {topic: prefix + topic for topic in scenario.schemas}
-    ids = register(registry_url, {f"{names[topic]}-value": scenario.schemas[topic] for topic in names})
-    prepare_topics(Topics(bootstrap), list(names.values()))
-    writer = _Writer(bootstrap, names, ids, scenario.schemas, ledger)
+    ids = register(registry, {f"{names[topic]}-value": scenario.schemas[topic] for topic in names})
+    prepare_topics(Topics(kafka), list(names.values()))
+    writer = _Writer(kafka, names, ids, scenario.schemas, ledger)
     report = _reporter(on_progress, writer.acknowledged)
     records = scenario.records(limit)
     while not stopped() and writer.write(islice(records, pace.records_at_a_time)):
@@ -146,7 +147,7 @@ class _Writer:
 
     def __init__(
         self,
-        bootstrap: str,
+        kafka: Where,
         names: Mapping[str, str],
         ids: Mapping[str, int],
         schemas: Mapping[str, Schema],
@@ -154,10 +155,10 @@ class _Writer:
     ) -> None:
         self.sent = 0
         self.acknowledged = dict.fromkeys(names.values(), 0)
-        self._bootstrap = bootstrap
+        self._link = Link(kafka)
         self._ledger = ledger
         self._failed: KafkaError | None = None
-        self._producer = Producer(configuration(bootstrap) | PRODUCER_CONFIG)
+        self._producer = self._link.producer(PRODUCER_CONFIG)
         self._lanes = {
             topic: (
                 name,
@@ -183,7 +184,7 @@ class _Writer:
                     # As many records are under way as may be.
                     self.poll(PROGRESS_SECONDS)
                 except KafkaException as error:
-                    raise failure(error, self._bootstrap, f"write to topic '{name}'") from error
+                    raise self._link.failure(error, f"write to topic '{name}'") from error
             sent += 1
         self.sent += sent
         return sent
@@ -194,7 +195,7 @@ class _Writer:
         if self._failed is not None:
             # Nobody will hear of what else is under way, and it must not be sent after the failure.
             self._producer.purge()
-            raise failure(self._failed, self._bootstrap, "take a record")
+            raise self._link.failure(self._failed, "take a record")
 
     def finish(self, report: Callable[[], None]) -> None:
         """Until every record is acknowledged."""
@@ -203,7 +204,7 @@ class _Writer:
             self.poll(0)
             report()
             if time.monotonic() > deadline:
-                raise KafkaUnavailable(f"Kafka at {self._bootstrap} does not acknowledge what it was sent.")
+                raise KafkaUnavailable(f"Kafka at {self._link.access} does not acknowledge what it was sent.")
         self.poll(0)
 
     def _counter(self, name: str) -> Delivered:

@@ -4,22 +4,19 @@ import json
 from collections.abc import Mapping
 
 from confluent_kafka.schema_registry import Schema as RegistrySchema
-from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.common._httpx_compat import httpx
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from headgate.datagen.scenario import Schema
 from headgate.errors import ConfigError, HeadgateError, InvalidRequest, RegistryUnavailable
+from headgate.kafka.registry import RegistryAccess
 
 TIMEOUT_SECONDS = 10
 
 
-def register(url: str, schemas: Mapping[str, Schema]) -> dict[str, int]:
+def register(where: RegistryAccess | str, schemas: Mapping[str, Schema]) -> dict[str, int]:
     """The id of each subject's schema; the same one if it was registered before."""
-    try:
-        client = SchemaRegistryClient({"url": url, "timeout": TIMEOUT_SECONDS, "max.retries": 2})
-    except ValueError as error:
-        raise ConfigError(f"The schema registry has no address that can be used: {error}.") from error
+    client = RegistryAccess.at(where).client(TIMEOUT_SECONDS, retries=2)
     try:
         found = {}
         for subject, schema in schemas.items():
@@ -41,7 +38,7 @@ def _refusal(error: SchemaRegistryError, subject: str) -> HeadgateError:
     if status >= 500 or status in (408, 429):
         return RegistryUnavailable(words)
     if status in (401, 403):
-        return ConfigError(words, "Put the user and password into registry.url.")
+        return ConfigError(words, "Check registry.auth.")
     if status == 409:
         return InvalidRequest(words, "Another kind of data is in that topic: choose others with --prefix.")
     return InvalidRequest(words)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from headgate.errors import KafkaUnavailable, PrerequisiteMissing
 from headgate.jvm import jars_in, java_binary
+from headgate.kafka.client import Link, Where, kafka_error
 
 HEAP = "512m"
 
@@ -68,7 +68,9 @@ class Broker:
 
     def _format(self, config: Path) -> None:
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config))
+        # Not `-t cluster`: one id in 64 begins with a dash, and would be taken for an option.
+        named = f"--cluster-id={cluster}"
+        command = self._java("kafka.tools.StorageTool", "format", named, "-c", str(config))
         # In a session of its own: Ctrl-C in the terminal must not leave a folder that is half formatted.
         done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
         if done.returncode != 0:
@@ -85,14 +87,21 @@ class Broker:
 LOGGING = Path(__file__).parent / "broker-log4j2.properties"
 
 
-def wait_for_kafka(bootstrap: str, timeout: float = 60.0, alive: Callable[[], bool] = lambda: True) -> None:
-    """Until the brokers answer; `alive` lets the caller give up when the process is gone."""
-    client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+def wait_for_kafka(where: Where, timeout: float = 60.0, alive: Callable[[], bool] = lambda: True) -> None:
+    """Until the brokers answer; `alive` lets the caller give up when the process is gone.
+
+    Brokers that do not let us in are not waited for.
+    """
+    link = Link(where)
     deadline = time.monotonic() + timeout
     while True:
         try:
-            client.list_topics(timeout=2)
+            link.admin.list_topics(timeout=2)
             return
         except KafkaException as error:
+            if link.refusal is not None:
+                raise link.failure(error, "start") from error
             if time.monotonic() > deadline or not alive():
-                raise KafkaUnavailable(f"Kafka at {bootstrap} does not answer: {error}.") from error
+                raise KafkaUnavailable(
+                    f"Kafka at {link.access} does not answer: {kafka_error(error).str()}."
+                ) from error

@@ -17,6 +17,8 @@ from headgate.config import Settings, load_settings
 from headgate.embedded.ports import LOOPBACK
 from headgate.embedded.process import Identity
 from headgate.errors import NotRunning
+from headgate.kafka.access import KafkaAccess
+from headgate.kafka.registry import RegistryAccess
 
 RUN_FILE = "run.json"
 
@@ -60,6 +62,16 @@ class Runtime:
             config=config,
             supervisor=supervisor,
         )
+
+    @property
+    def kafka_access(self) -> KafkaAccess:
+        """What Kafka's clients are made with. Reads the files that the settings name."""
+        return KafkaAccess.of(self.settings.kafka, self.kafka)
+
+    @property
+    def registry_access(self) -> RegistryAccess:
+        """What the registry's clients are made with. Reads the files that the settings name."""
+        return RegistryAccess.of(self.settings.registry, self.registry)
 
     @property
     def data(self) -> Path:

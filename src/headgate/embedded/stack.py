@@ -54,7 +54,8 @@ def supervise(supervisor: Supervisor, runtime: Runtime, on_ready: Callable[[Runt
         runtime.write()
         try:
             if runtime.settings.kafka.bootstrap is not None:
-                wait_for_kafka(runtime.kafka, EXTERNAL_KAFKA_SECONDS, lambda: not supervisor.stop_asked)
+                access = runtime.kafka_access
+                wait_for_kafka(access, EXTERNAL_KAFKA_SECONDS, lambda: not supervisor.stop_asked)
             if supervisor.start():
                 on_ready(runtime)
                 supervisor.watch()

@@ -5,23 +5,32 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 
 from headgate.errors import InvalidRequest, KafkaUnavailable, NotFound
-from headgate.kafka.client import (
-    EARLIEST,
-    LATEST,
-    TIMEOUT_SECONDS,
-    UNKNOWN_TOPIC,
-    code_of,
-    configuration,
-    failure,
-)
+from headgate.kafka.client import TIMEOUT_SECONDS, UNKNOWN_TOPIC, Link, Where, code_of, kafka_error
+from headgate.kafka.epochs import leader_epochs
 from headgate.kafka.topics import Topics
 from headgate.model import Start, StartKind, Topic
 
 NO_SUCH_OFFSET = -1
+LEADER_SECONDS = 2.0
+LEADER_CHANGED = frozenset(
+    {
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    }
+)
 
 
 class Offsets:
@@ -31,20 +40,20 @@ class Offsets:
     never change and those after it are not to be read yet.
     """
 
-    def __init__(self, bootstrap: str, timeout: float = TIMEOUT_SECONDS) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, where: Where, timeout: float = TIMEOUT_SECONDS) -> None:
+        self._link = Link(where, timeout)
         self._timeout = timeout
-        self._admin = AdminClient(configuration(bootstrap, timeout))
-        self._topics = Topics(bootstrap, timeout)
+        self._topics = Topics(where, timeout)
+        self._asker: Consumer | None = None
 
     def stable_ends(self, topics: Iterable[Topic]) -> dict[str, dict[int, int]]:
         """By topic and partition. A topic that lost a partition since it was described, as a deleted or
         replaced one does, is absent: describe it again."""
-        return self._look_up(topics, LATEST)
+        return self._look_up(topics, OFFSET_END)
 
     def earliest(self, topics: Iterable[Topic]) -> dict[str, dict[int, int]]:
         """The first offsets that are still there. Topics are absent as in `stable_ends`."""
-        return self._look_up(topics, EARLIEST)
+        return self._look_up(topics, OFFSET_BEGINNING)
 
     def at_timestamp(self, topic: Topic, timestamp_ms: int) -> dict[int, int]:
         """The first record of each partition that is as new as that; the stable end where there is none."""
@@ -54,7 +63,7 @@ class Offsets:
             )
         # Ends first: a record that arrives between the two calls is then found, or lies behind the end.
         ends = self._of(topic, self.stable_ends([topic]))
-        found = self._of(topic, self._look_up([topic], OffsetSpec.for_timestamp(timestamp_ms)))
+        found = self._of(topic, self._look_up([topic], timestamp_ms))
         return {p: ends[p] if offset == NO_SUCH_OFFSET else offset for p, offset in found.items()}
 
     def start_offsets(self, start: Start, topic: Topic) -> dict[int, int]:
@@ -83,9 +92,8 @@ class Offsets:
         if not offsets or records < 1:
             return 0.0
         share = math.ceil(records / len(offsets))
-        consumer = Consumer(
-            configuration(self._bootstrap, self._timeout)
-            | {
+        consumer = self._link.consumer(
+            {
                 "group.id": "headgate-sample",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
@@ -101,10 +109,26 @@ class Offsets:
             consumer.assign([TopicPartition(topic.name, p, offset) for p, offset in offsets.items()])
             sizes = self._sample(consumer, topic, set(offsets), share)
         except KafkaException as error:
-            raise failure(error, self._bootstrap, f"read topic '{topic.name}'") from error
+            raise self._link.failure(error, f"read topic '{topic.name}'") from error
         finally:
             consumer.close()
         return sum(sizes) / len(sizes) if sizes else 0.0
+
+    def leader_epochs(
+        self, topic: Topic, ranges: Mapping[int, tuple[int, int]]
+    ) -> dict[int, list[tuple[int, int]]]:
+        """For each partition the steps within its range of offsets: from this offset on, this leader epoch.
+
+        No steps where there is no record, or none that tells.
+        """
+        asked = {partition: span for partition, span in ranges.items() if span[0] < span[1]}
+        nothing: dict[int, list[tuple[int, int]]] = {partition: [] for partition in ranges}
+        if not asked:
+            return nothing
+        try:
+            return nothing | leader_epochs(self._link, topic.name, asked, self._timeout)
+        except KafkaException as error:
+            raise self._link.failure(error, f"read topic '{topic.name}'") from error
 
     def _sample(self, consumer: Consumer, topic: Topic, pending: set[int], share: int) -> list[int]:
         sizes: dict[int, list[int]] = {partition: [] for partition in pending}
@@ -112,15 +136,16 @@ class Offsets:
         while pending:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
-                raise KafkaUnavailable(
-                    f"Kafka at {self._bootstrap} gave no records of '{topic.name}' in time."
+                doing = f"read topic '{topic.name}'"
+                raise self._link.silence(
+                    doing, f"Kafka at {self._link.access} gave no records of '{topic.name}' in time."
                 )
             message = consumer.poll(remaining)
             if message is None:
                 continue
             partition, problem = int(message.partition() or 0), message.error()
             if problem is not None and problem.code() != KafkaError._PARTITION_EOF:
-                raise failure(problem, self._bootstrap, f"read topic '{topic.name}'")
+                raise self._link.failure(problem, f"read topic '{topic.name}'")
             if partition not in pending:
                 continue
             if problem is None:
@@ -129,47 +154,81 @@ class Offsets:
                 pending.remove(partition)
         return [size for found in sizes.values() for size in found]
 
-    def _look_up(self, topics: Iterable[Topic], spec: OffsetSpec) -> dict[str, dict[int, int]]:
+    def _look_up(self, topics: Iterable[Topic], moment: int) -> dict[str, dict[int, int]]:
+        """Offsets at a time in milliseconds, or at one of the two that Kafka has numbers for: the ends."""
         wanted = list(topics)
-        found = self._ask(wanted, spec)
+        found = self._ask(wanted, moment)
         missing = [topic for topic in wanted if topic.name not in found]
         if missing:
             # A client keeps for minutes what it knows of a topic: an old one knows no added partitions.
-            self._admin = AdminClient(configuration(self._bootstrap, self._timeout))
-            found |= self._ask(missing, spec)
+            self._asker = None
+            found |= self._ask(missing, moment)
         return found
 
-    def _ask(self, topics: Iterable[Topic], spec: OffsetSpec) -> dict[str, dict[int, int]]:
+    def _ask(self, topics: Iterable[Topic], moment: int) -> dict[str, dict[int, int]]:
+        """One request to each broker, however many topics."""
         wanted = {topic.name: topic for topic in topics}
-        request = {TopicPartition(t.name, p): spec for t in wanted.values() for p in t.partitions}
+        request = [TopicPartition(t.name, p, moment) for t in wanted.values() for p in t.partitions]
         if not request:
             return {}
         found: dict[str, dict[int, int]] = {name: {} for name in wanted}
-        futures = self._admin.list_offsets(
-            request, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._timeout
-        )
-        for asked, future in futures.items():
-            try:
-                offset = future.result().offset
-            except KafkaException as error:
-                if not self._is_gone(wanted[asked.topic], error):
-                    doing = f"look up offsets of topic '{asked.topic}'"
-                    raise failure(error, self._bootstrap, doing) from error
-                found.pop(asked.topic, None)
-            else:
-                if asked.topic in found:
-                    found[asked.topic][asked.partition] = offset
+        asker = self._lookup_client()
+        try:
+            answers = self._answers(asker, request)
+        except KafkaException as error:
+            asker.poll(0)
+            cause = kafka_error(error)
+            if len(wanted) == 1 and self._is_gone(next(iter(wanted.values())), cause):
+                return {}
+            if len(wanted) > 1 and cause.code() in UNKNOWN_TOPIC | {KafkaError._NOENT}:
+                # Said of all when it is true of all; each is asked, to be sure.
+                return {name: at for t in wanted.values() for name, at in self._ask([t], moment).items()}
+            raise self._link.failure(error, f"look up offsets of {_listed(wanted)}") from error
+        for answer in answers:
+            if answer.error is not None:
+                if not self._is_gone(wanted[answer.topic], answer.error):
+                    raise self._link.failure(answer.error, f"look up offsets of topic '{answer.topic}'")
+                found.pop(answer.topic, None)
+            elif answer.topic in found:
+                found[answer.topic][answer.partition] = answer.offset
         return found
 
-    def _is_gone(self, topic: Topic, error: KafkaException) -> bool:
-        if code_of(error) in UNKNOWN_TOPIC:
+    def _answers(self, asker: Consumer, request: list[TopicPartition]) -> list[TopicPartition]:
+        """A leader that has just changed fails the whole call, and is known in a moment."""
+        deadline = time.monotonic() + min(LEADER_SECONDS, self._timeout)
+        while True:
+            try:
+                return asker.offsets_for_times(request, timeout=self._timeout)
+            except KafkaException as error:
+                if code_of(error) not in LEADER_CHANGED or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.05)
+
+    def _lookup_client(self) -> Consumer:
+        """A consumer that consumes nothing: it looks 800 partitions up for a third of what an admin takes."""
+        asker = self._asker
+        if asker is None:
+            asker = self._asker = self._link.consumer(
+                {
+                    "group.id": "headgate-offsets",
+                    "enable.auto.commit": False,
+                    "isolation.level": "read_committed",
+                }
+            )
+        # What it told aside is about now, not about an earlier call.
+        asker.poll(0)
+        self._link.forget()
+        return asker
+
+    def _is_gone(self, topic: Topic, error: KafkaError) -> bool:
+        if error.code() in UNKNOWN_TOPIC:
             return True
-        if code_of(error) != KafkaError._NOENT:
+        if error.code() != KafkaError._NOENT:
             return False
         # What librdkafka says when it found no leader at all: for want of the topics, or of a broker.
         now = self._topics.describe_many([topic.name]).get(topic.name)
         if now is not None and set(topic.partitions) <= set(now.partitions):
-            raise KafkaUnavailable(f"The partitions of topic '{topic.name}' have no leaders now.") from error
+            raise KafkaUnavailable(f"The partitions of topic '{topic.name}' have no leaders now.")
         return True
 
     def _of(self, topic: Topic, found: Mapping[str, dict[int, int]]) -> dict[int, int]:
@@ -200,6 +259,11 @@ def explicit_start(
                 f"Choose one from {low} to {high}.",
             )
     return {partition: wanted.get(partition, earliest[partition]) for partition in topic.partitions}
+
+
+def _listed(topics: Iterable[str]) -> str:
+    names = [f"'{name}'" for name in topics]
+    return f"topic {names[0]}" if len(names) == 1 else f"{len(names)} topics, {names[0]} among them"
 
 
 def size_of(message: Message) -> int:

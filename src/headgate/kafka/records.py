@@ -3,15 +3,15 @@
 import time
 from collections.abc import Iterator, Mapping
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from headgate.kafka.client import TIMEOUT_SECONDS, configuration, failure
+from headgate.kafka.client import TIMEOUT_SECONDS, Link, Where
 
 POLL_SECONDS = 0.2
 
 
 def committed_records(
-    bootstrap: str,
+    where: Where,
     topic: str,
     offsets: Mapping[int, int],
     limit: int | None = None,
@@ -21,9 +21,10 @@ def committed_records(
 
     Ends at the limit, or when no record came for `idle_seconds`.
     """
-    consumer = Consumer(
-        configuration(bootstrap, TIMEOUT_SECONDS)
-        | {
+    link = Link(where)
+    doing = f"read topic '{topic}'"
+    consumer = link.consumer(
+        {
             "group.id": "headgate-consume",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
@@ -39,6 +40,8 @@ def committed_records(
         silent = set(offsets)
         while limit is None or read < limit:
             patience = idle_seconds if not silent else max(idle_seconds, TIMEOUT_SECONDS)
+            if link.refusal is not None:
+                raise link.failure(link.refusal, doing)
             if time.monotonic() - heard >= patience:
                 return
             message = consumer.poll(min(POLL_SECONDS, idle_seconds))
@@ -46,7 +49,7 @@ def committed_records(
                 continue
             problem = message.error()
             if problem is not None and problem.code() != KafkaError._PARTITION_EOF:
-                raise failure(problem, bootstrap, f"read topic '{topic}'")
+                raise link.failure(problem, doing)
             if message.partition() in silent or problem is None:
                 silent.discard(message.partition())
                 heard = time.monotonic()
@@ -54,6 +57,6 @@ def committed_records(
                 read += 1
                 yield message
     except KafkaException as error:
-        raise failure(error, bootstrap, f"read topic '{topic}'") from error
+        raise link.failure(error, doing) from error
     finally:
         consumer.close()

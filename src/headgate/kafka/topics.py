@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
     ConfigEntry,
     ConfigResource,
     ConfigSource,
@@ -15,7 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from headgate.errors import InvalidRequest, KafkaUnavailable, NotFound
-from headgate.kafka.client import LATEST, TIMEOUT_SECONDS, UNKNOWN_TOPIC, code_of, configuration, failure
+from headgate.kafka.client import LATEST, TIMEOUT_SECONDS, UNKNOWN_TOPIC, Link, Where, code_of
 from headgate.model import Topic
 
 BROKER_DEFAULT = -1
@@ -29,27 +28,26 @@ ABSENT = UNKNOWN_TOPIC | {KafkaError.TOPIC_EXCEPTION}
 class Topics:
     """The topics of one cluster. Calls raise KafkaUnavailable while no broker answers."""
 
-    def __init__(self, bootstrap: str, timeout: float = TIMEOUT_SECONDS) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, where: Where, timeout: float = TIMEOUT_SECONDS) -> None:
+        self._link = Link(where, timeout)
         self._timeout = timeout
-        self._admin = AdminClient(configuration(bootstrap, timeout))
 
     def cluster_id(self) -> str:
         """Asked anew each time: a broker may come back with other data at the same address."""
         try:
-            found = self._admin.describe_cluster(request_timeout=self._timeout).result().cluster_id
+            found = self._link.admin.describe_cluster(request_timeout=self._timeout).result().cluster_id
         except KafkaException as error:
-            raise failure(error, self._bootstrap, "tell its cluster id") from error
+            raise self._link.failure(error, "tell its cluster id") from error
         if not found:
-            raise KafkaUnavailable(f"Kafka at {self._bootstrap} has no cluster id yet.")
+            raise KafkaUnavailable(f"Kafka at {self._link.access} has no cluster id yet.")
         return str(found)
 
     def list(self, include_internal: bool = False) -> list[Topic]:
         """By name. Internal are those the broker calls so: consumer offsets, transaction state."""
         try:
-            names = list(self._admin.list_topics(timeout=self._timeout).topics)
+            names = list(self._link.admin.list_topics(timeout=self._timeout).topics)
         except KafkaException as error:
-            raise failure(error, self._bootstrap, "list topics") from error
+            raise self._link.failure(error, "list topics") from error
         found = self.describe_many(names)
         return [found[name] for name in sorted(found) if include_internal or not found[name].internal]
 
@@ -65,13 +63,13 @@ class Topics:
         if not wanted:
             return {}
         found = {}
-        futures = self._admin.describe_topics(TopicCollection(wanted), request_timeout=self._timeout)
+        futures = self._link.admin.describe_topics(TopicCollection(wanted), request_timeout=self._timeout)
         for name, future in futures.items():
             try:
                 found[name] = _topic(future.result())
             except KafkaException as error:
                 if code_of(error) not in ABSENT:
-                    raise failure(error, self._bootstrap, f"describe topic '{name}'") from error
+                    raise self._link.failure(error, f"describe topic '{name}'") from error
         return found
 
     def create(
@@ -84,9 +82,9 @@ class Topics:
         """Returns when the topic can be written and read."""
         topic = NewTopic(name, partitions, replication, config=dict(config or {}))
         try:
-            self._admin.create_topics([topic], request_timeout=self._timeout)[name].result()
+            self._link.admin.create_topics([topic], request_timeout=self._timeout)[name].result()
         except KafkaException as error:
-            raise failure(error, self._bootstrap, f"create topic '{name}'") from error
+            raise self._link.failure(error, f"create topic '{name}'") from error
         self._wait(lambda: self._has_leaders(name), f"topic '{name}' was created, but has no leaders yet")
         return self.describe(name)
 
@@ -94,11 +92,11 @@ class Topics:
         """Returns when the topic is gone, and its name can be used again."""
         self.describe(name)
         try:
-            self._admin.delete_topics([name], request_timeout=self._timeout)[name].result()
+            self._link.admin.delete_topics([name], request_timeout=self._timeout)[name].result()
         except KafkaException as error:
             if code_of(error) in UNKNOWN_TOPIC:
                 raise self._no_such(name) from error
-            raise failure(error, self._bootstrap, f"delete topic '{name}'") from error
+            raise self._link.failure(error, f"delete topic '{name}'") from error
         self._wait(
             lambda: not self.describe_many([name]), f"topic '{name}' is being deleted, but still there"
         )
@@ -118,13 +116,13 @@ class Topics:
         if not name:
             raise InvalidRequest("A topic has a name.")
         resource = ConfigResource(ResourceType.TOPIC, name)
-        future = self._admin.describe_configs([resource], request_timeout=self._timeout)[resource]
+        future = self._link.admin.describe_configs([resource], request_timeout=self._timeout)[resource]
         try:
             found: dict[str, ConfigEntry] = future.result()
         except KafkaException as error:
             if code_of(error) in ABSENT:
                 raise self._no_such(name) from error
-            raise failure(error, self._bootstrap, f"show the configuration of topic '{name}'") from error
+            raise self._link.failure(error, f"show the configuration of topic '{name}'") from error
         return dict(sorted(found.items()))
 
     def _has_leaders(self, name: str) -> bool:
@@ -132,7 +130,7 @@ class Topics:
         topic = self.describe_many([name]).get(name)
         if topic is None or not topic.partitions:
             return False
-        ends = self._admin.list_offsets(
+        ends = self._link.admin.list_offsets(
             {TopicPartition(name, partition): LATEST for partition in topic.partitions},
             request_timeout=self._timeout,
         )
@@ -142,7 +140,7 @@ class Topics:
         deadline = time.monotonic() + self._timeout
         while not done():
             if time.monotonic() > deadline:
-                raise KafkaUnavailable(f"Kafka at {self._bootstrap} is slow: {otherwise}.")
+                raise KafkaUnavailable(f"Kafka at {self._link.access} is slow: {otherwise}.")
             time.sleep(POLL_SECONDS)
 
     def _no_such(self, name: str) -> NotFound:

@@ -3,11 +3,11 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self, TypeVar
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote
+from uuid import UUID
 
-from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry import RegisteredSchema as RegistrySchema
 from confluent_kafka.schema_registry.common._httpx_compat import httpx
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
@@ -18,8 +18,11 @@ from headgate.errors import (
     RegistryUnavailable,
     UnsupportedSchema,
 )
+from headgate.kafka.registry import RegistryAccess
 from headgate.registry.avro import MalformedAvro, inlined
 from headgate.registry.schemas import SchemaType
+
+__all__ = ["ReferencedSchema", "RegisteredSchema", "RegistryAccess", "SchemaSource"]
 
 TIMEOUT_SECONDS = 5
 NOT_FOUND_CODES = (40401, 40402, 40403)
@@ -53,13 +56,13 @@ class SchemaSource:
     Raises RegistryUnavailable when the registry does not answer now: wait, nothing is wrong with the records.
     """
 
-    def __init__(self, url: str) -> None:
-        self._shown = _without_password(url)
+    def __init__(self, where: RegistryAccess | str) -> None:
+        access = RegistryAccess.at(where)
+        self._shown = str(access)
         # One quick second try for a connection that was closed meanwhile; the engine waits, not the client.
-        self._client = SchemaRegistryClient(
-            {"url": url, "timeout": TIMEOUT_SECONDS, "max.retries": 1, "retries.wait.ms": 50}
-        )
+        self._client = access.client(TIMEOUT_SECONDS, retries=1, wait_ms=50)
         self._known: dict[int, RegisteredSchema] = {}
+        self._by_guid: dict[str, RegisteredSchema] = {}
         self._lock = threading.Lock()
 
     def schema(self, schema_id: int) -> RegisteredSchema:
@@ -67,19 +70,41 @@ class SchemaSource:
             known = self._known.get(schema_id)
         if known is not None:
             return known
-        found = self._ask(lambda: self._client.get_schema(schema_id), f"a schema with id {schema_id}")
+        found = self._get(f"schemas/ids/{schema_id}", f"a schema with id {schema_id}")
         if found is None:
             raise NotFound(
                 f"There is no schema with id {schema_id} in the registry at {self._shown}.",
                 "Check that registry.url names the registry that the producer used, "
                 "and that the schema was not deleted permanently.",
             )
-        return self._remember(schema_id, found)
+        return self._remember(schema_id, found.schema)
+
+    def schema_by_guid(self, guid: str) -> RegisteredSchema:
+        """The schema with this GUID, which records carry in a header instead of an id before the value."""
+        guid = str(UUID(guid))
+        with self._lock:
+            known = self._by_guid.get(guid)
+        if known is not None:
+            return known
+        what = f"a schema with GUID {guid}"
+        found = self._get(f"schemas/guids/{guid}", what)
+        if found is None:
+            raise NotFound(
+                f"There is no schema with GUID {guid} in the registry at {self._shown}.",
+                "Check that registry.url names the registry that the producer used, "
+                "and that the schema was not deleted permanently.",
+            )
+        schema_id = found.schema_id or self._id_of(guid, what)
+        with self._lock:
+            known = self._known.get(schema_id)
+        schema = known or self._remember(schema_id, found.schema)
+        with self._lock:
+            self._by_guid[guid] = schema
+        return schema
 
     def latest(self, subject: str) -> RegisteredSchema | None:
         """None when the subject has no version."""
-        # Not get_latest_version: the client would remember the first answer for good.
-        found: Any = self._ask(lambda: self._client.get_version(subject, "latest"), f"subject '{subject}'")
+        found = self._version(subject, "latest", f"subject '{subject}'")
         if found is None:
             return None
         with self._lock:
@@ -106,13 +131,13 @@ class SchemaSource:
             raise UnsupportedSchema(
                 f"Schema {schema_id} is of type {found.schema_type}.", "Use AVRO, JSON or PROTOBUF."
             )
-        references: dict[tuple[str, int], ReferencedSchema] = {}
+        references: dict[tuple[str, int, str], ReferencedSchema] = {}
         self._gather(schema_id, found, references, frozenset())
         if found.schema_type != SchemaType.AVRO:
             kind = SchemaType(found.schema_type)
             return RegisteredSchema(schema_id, kind, found.schema_str, tuple(references.values()))
         try:
-            text = inlined(found.schema_str, [reference.text for reference in references.values()])
+            text = inlined(found.schema_str, list(dict.fromkeys(one.text for one in references.values())))
         except MalformedAvro as error:
             raise UnsupportedSchema(
                 f"Schema {schema_id} cannot be put together: {error}.", "Register it with its references."
@@ -123,22 +148,43 @@ class SchemaSource:
         self,
         schema_id: int,
         schema: Any,
-        references: dict[tuple[str, int], ReferencedSchema],
+        references: dict[tuple[str, int, str], ReferencedSchema],
         above: frozenset[tuple[str, int]],
     ) -> None:
         for reference in schema.references or ():
             target = (reference.subject, reference.version)
-            if target in references or target in above:
+            # One schema may be imported under several names.
+            key = (*target, reference.name)
+            if key in references or target in above:
                 continue
             what = f"subject '{target[0]}' version {target[1]}"
-            found: Any = self._ask(partial(self._client.get_version, *target, deleted=True), what)
+            found = self._version(*target, what, deleted="true")
             if found is None:
                 raise NotFound(
                     f"Schema {schema_id} refers to {what}, which is not in the registry at {self._shown}.",
                     "Register that version again.",
                 )
             self._gather(schema_id, found.schema, references, above | {target})
-            references[target] = ReferencedSchema(reference.name, found.schema.schema_str)
+            references[key] = ReferencedSchema(reference.name, found.schema.schema_str)
+
+    def _id_of(self, guid: str, what: str) -> int:
+        """Confluent's registry tells the id apart; one GUID has an id in each context."""
+        places: Any = self._ask(lambda: self._client._rest_client.get(f"schemas/guids/{guid}/ids"), what)
+        if not places:
+            raise NotFound(
+                f"The registry at {self._shown} has no id for the schema with GUID {guid}.",
+                "Check that registry.url names the registry that the producer used.",
+            )
+        # The default context, where it is among them.
+        return int(min(places, key=lambda place: place.get("context") not in (None, "", "."))["id"])
+
+    def _version(self, subject: str, version: int | str, what: str, **query: str) -> Any:
+        return self._get(f"subjects/{quote(subject, safe='')}/versions/{version}", what, **query)
+
+    def _get(self, path: str, what: str, **query: str) -> Any:
+        """Past the client's own memory: that keeps the latest for good, and cannot keep schemas with tags."""
+        answer: Any = self._ask(lambda: self._client._rest_client.get(path, query), what)
+        return None if answer is None else RegistrySchema.from_dict(answer)
 
     def _ask(self, call: Callable[[], _T], what: str) -> _T | None:
         """None when the registry says that there is no such thing."""
@@ -164,17 +210,7 @@ class SchemaSource:
         if status >= 500 or status in TRANSIENT_STATUS:
             return RegistryUnavailable(said, "It is asked again until it can answer.")
         if status in (401, 403):
-            return ConfigError(said, "Put the user and password into registry.url.")
+            return ConfigError(said, "Check registry.auth.")
         if status == 404:
             return NotFound(said, "Check that registry.url is the address of a schema registry.")
         return ConfigError(said, "Check registry.url.")
-
-
-def _without_password(url: str) -> str:
-    """For messages: a URL may carry credentials."""
-    return ",".join(_shown(one.strip()) for one in url.split(","))
-
-
-def _shown(url: str) -> str:
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -1,14 +1,16 @@
-"""Which schemas may follow which: the levels, and Avro's own rules in the JVM."""
+"""Which schemas may follow which: the levels, each format's rules, and Avro's own in the JVM."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from headgate.errors import RegistryUnavailable
 from headgate.jvm import Jvm
+from headgate.registry.json_compatibility import JsonCompatibility
+from headgate.registry.protobuf_compatibility import ProtobufCompatibility
 from headgate.registry.refusals import invalid_schema
 from headgate.registry.schemas import ResolvedSchema, Schema, SchemaType, digest
 
@@ -56,6 +58,13 @@ class Verdict:
     unjudged: tuple[int, ...] = ()
 
 
+class Rules(Protocol):
+    """What a format says of two of its schemas."""
+
+    def problems(self, reader: ResolvedSchema, writer: ResolvedSchema) -> list[str]:
+        """Why `reader` cannot read what `writer` wrote; nothing when it can."""
+
+
 class AvroCompatibility:
     """Apache Avro's parser and SchemaCompatibility. Safe to use from several threads."""
 
@@ -95,16 +104,17 @@ def judge(
     """Compares with the latest of `earlier`, or with all when the level is transitive."""
     problems: list[str] = []
     unjudged: list[int] = []
+    rules = _rules(avro).get(candidate.schema.type)
     for other in to_compare(level, earlier):
         if _same(candidate.schema, other.resolved.schema):
             continue
         if candidate.schema.type != other.resolved.schema.type:
             change = f"{other.resolved.schema.type.value} to {candidate.schema.type.value}"
             problems.append(f"with version {other.version}: the schema type changes from {change}")
-        elif candidate.schema.type != SchemaType.AVRO:
+        elif rules is None:
             unjudged.append(other.version)
         else:
-            problems += _avro_problems(avro, level, candidate, other)
+            problems += _problems(rules, level, candidate, other)
     return Verdict(tuple(problems), tuple(unjudged))
 
 
@@ -115,15 +125,21 @@ def to_compare(level: Level, earlier: Sequence[Earlier]) -> Sequence[Earlier]:
     return earlier[::-1] if level.transitive else earlier[-1:]
 
 
-def _avro_problems(
-    avro: AvroCompatibility, level: Level, candidate: ResolvedSchema, other: Earlier
-) -> list[str]:
+def _rules(avro: AvroCompatibility) -> dict[SchemaType, Rules]:
+    return {
+        SchemaType.AVRO: avro,
+        SchemaType.JSON: JsonCompatibility(),
+        SchemaType.PROTOBUF: ProtobufCompatibility(),
+    }
+
+
+def _problems(rules: Rules, level: Level, candidate: ResolvedSchema, other: Earlier) -> list[str]:
     found: list[str] = []
     if level.backward:
-        new_reads_old = avro.problems(reader=candidate, writer=other.resolved)
+        new_reads_old = rules.problems(reader=candidate, writer=other.resolved)
         found += [f"the new schema cannot read version {other.version}: {p}" for p in new_reads_old]
     if level.forward:
-        old_reads_new = avro.problems(reader=other.resolved, writer=candidate)
+        old_reads_new = rules.problems(reader=other.resolved, writer=candidate)
         found += [f"version {other.version} cannot read the new schema: {p}" for p in old_reads_new]
     return found
 

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from headgate.registry import settings, storage
 from headgate.registry.compatibility import AvroCompatibility, Earlier, Level, Verdict, judge, to_compare
+from headgate.registry.protobuf_compatibility import ProtobufCompatibility, content
 from headgate.registry.refusals import incompatible, invalid_schema, not_permitted
 from headgate.registry.schemas import (
     Reference,
@@ -63,7 +64,7 @@ def plan(
     everything = storage.versions(connection, subject)
     living = [version for version in everything if not version.deleted]
     schema = pinned(connection, schema)
-    existing = find(living, schema, normalize)
+    existing = find(living, schema, normalize) or find_same(connection, living, schema)
     if existing is not None and _satisfies(existing, imported):
         return existing
     _check_mode(connection, subject, imported)
@@ -107,6 +108,22 @@ def find(versions: Sequence[SchemaVersion], schema: Schema, normalize: bool) -> 
     return None
 
 
+def find_same(
+    connection: Connection, versions: Sequence[SchemaVersion], schema: Schema
+) -> SchemaVersion | None:
+    """The newest version that says the same in another form: Protobuf comes as text and as descriptor."""
+    if schema.type is not SchemaType.PROTOBUF:
+        return None
+    wanted = content(resolve(connection, schema))
+    for version in reversed(versions) if wanted is not None else ():
+        known = version.schema
+        alike = known.type is schema.type and set(known.references) == set(schema.references)
+        extras = schema.plain or (known.metadata, known.rule_set) == (schema.metadata, schema.rule_set)
+        if alike and extras and content(resolve(connection, known)) == wanted:
+            return version
+    return None
+
+
 def pinned(connection: Connection, schema: Schema) -> Schema:
     """References to the latest version become references to the one that is the latest now."""
     return replace(schema, references=tuple(_pin(connection, r) for r in schema.references))
@@ -124,25 +141,30 @@ def _pin(connection: Connection, reference: Reference) -> Reference:
 def resolve(connection: Connection, schema: Schema) -> ResolvedSchema:
     """Soft-deleted versions resolve too: what was written with them is still read."""
     found: dict[tuple[str, int], str] = {}
-    _gather(connection, schema, found, frozenset())
-    return ResolvedSchema(schema, tuple(found.values()))
+    names: dict[tuple[str, str, int], None] = {}
+    _gather(connection, schema, found, names, frozenset())
+    named = tuple((name, found[(subject, version)]) for name, subject, version in names)
+    return ResolvedSchema(schema, tuple(found.values()), named)
 
 
 def _gather(
     connection: Connection,
     schema: Schema,
     found: dict[tuple[str, int], str],
+    names: dict[tuple[str, str, int], None],
     above: frozenset[tuple[str, int]],
 ) -> None:
     for reference in schema.references:
         target = (reference.subject, reference.version)
-        if target in found or target in above:
+        if target in above:
             continue
-        version = storage.version(connection, *target)
-        if version is None:
-            raise _no_target(reference)
-        _gather(connection, version.schema, found, above | {target})
-        found[target] = version.schema.text
+        if target not in found:
+            version = storage.version(connection, *target)
+            if version is None:
+                raise _no_target(reference)
+            _gather(connection, version.schema, found, names, above | {target})
+            found[target] = version.schema.text
+        names[(reference.name, *target)] = None
 
 
 def _no_target(reference: Reference) -> Exception:
@@ -163,8 +185,7 @@ def validate(avro: AvroCompatibility, resolved: ResolvedSchema) -> None:
             if not isinstance(parsed(schema.text), dict | bool):
                 raise invalid_schema("a JSON Schema is an object, or true or false")
         case SchemaType.PROTOBUF:
-            if not schema.text.strip() or "\0" in schema.text:
-                raise invalid_schema("the Protobuf text is empty or binary")
+            ProtobufCompatibility().validate(resolved)
 
 
 def compare(

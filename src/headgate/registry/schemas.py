@@ -75,6 +75,8 @@ class ResolvedSchema:
 
     schema: Schema
     dependencies: tuple[str, ...] = ()
+    #: The same with the names that they are referred to by. One text can have several.
+    named: tuple[tuple[str, str], ...] = ()
 
 
 def check_subject(subject: str) -> None:
@@ -113,10 +115,21 @@ def digest(schema: Schema, normalize: bool = False) -> str:
         schema.type.value,
         canonical_text(schema, normalize),
         [[r.name, r.subject, r.version] for r in schema.references],
-        schema.metadata,
-        schema.rule_set,
+        None if schema.metadata is None else _said(schema.metadata, sets=True),
+        None if schema.rule_set is None else _said(schema.rule_set),
     ]
     return hashlib.sha256(_dump(identity, sort_keys=True).encode()).hexdigest()
+
+
+def _said(value: Any, sets: bool = False) -> Any:
+    """Clients spell out differently what they leave empty; the lists in metadata are sets, in any order."""
+    if isinstance(value, Mapping):
+        said = {key: _said(item, sets) for key, item in value.items()}
+        return {key: item for key, item in said.items() if item not in (None, [], {})}
+    if isinstance(value, list):
+        said_items = [_said(item, sets) for item in value]
+        return sorted(set(said_items)) if sets else said_items
+    return value
 
 
 def guid_of(digest: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
+from headgate.decode.protos import MalformedProto, serialized
 from headgate.registry import registration, settings, storage
 from headgate.registry.avro import inlined
 from headgate.registry.compatibility import AvroCompatibility, Verdict
@@ -14,6 +15,7 @@ from headgate.registry.refusals import (
     MAX_NUMBER,
     compatibility_not_configured,
     contexts_unsupported,
+    invalid_schema,
     invalid_version,
     mode_not_configured,
     not_permitted,
@@ -76,7 +78,8 @@ class RegistryService:
                 raise subject_not_found(subject)
             pinned = registration.pinned(connection, schema)
             normalize = normalize or bool(settings.effective_config(connection, subject).get("normalize"))
-        found = registration.find(versions, pinned, normalize)
+            found = registration.find(versions, pinned, normalize)
+            found = found or registration.find_same(connection, versions, pinned)
         if found is None:
             raise schema_not_found()
         return found
@@ -223,6 +226,15 @@ class RegistryService:
         with reading(self._engine) as connection:
             resolved = registration.resolve(connection, schema)
         return inlined(schema.text, resolved.dependencies)
+
+    def serialized(self, schema: Schema) -> str:
+        """A Protobuf schema as the base64 of its descriptor."""
+        with reading(self._engine) as connection:
+            resolved = registration.resolve(connection, schema)
+        try:
+            return serialized(schema.text, resolved.named)
+        except MalformedProto as error:
+            raise invalid_schema(str(error)) from error
 
     # -- settings: of one subject, or of everybody when none is named
 

@@ -163,28 +163,6 @@ def test_compatibility_with_what_is_not_there(shared_registry: RunningRegistry, 
         client.test_compatibility(subject, avro(field("x", "Missing")))
 
 
-@pytest.mark.parametrize(
-    ("kind", "old", "new"),
-    [
-        ("JSON", '{"type":"object"}', '{"type":"string"}'),
-        ("PROTOBUF", 'syntax = "proto3"; message A {}', 'syntax = "proto3"; message B {}'),
-    ],
-)
-def test_json_and_protobuf_are_accepted_and_never_called_compatible(
-    shared_registry: RunningRegistry, subject: str, kind: str, old: str, new: str
-) -> None:
-    client = shared_registry.client
-    client.register_schema(subject, Schema(old, kind))
-    assert client.test_compatibility(subject, Schema(old, kind)) is True
-    for check in (client.test_compatibility, client.test_compatibility_all_versions):
-        with refused(422, 422, "Cannot judge", kind):
-            check(subject, Schema(new, kind))
-    client.register_schema(subject, Schema(new, kind))
-    assert client.get_versions(subject) == [1, 2]
-    client.set_compatibility(subject, "NONE")
-    assert client.test_compatibility(subject, Schema(old, kind), version=2) is True
-
-
 def test_the_type_of_a_subject_does_not_change(shared_registry: RunningRegistry, subject: str) -> None:
     client = shared_registry.client
     client.register_schema(subject, avro(ID))

@@ -145,8 +145,8 @@ def test_a_form_that_cannot_be_given_is_refused(shared_registry: RunningRegistry
     assert_refused(answer, 422, 422, "serialized", "AVRO")
     proto = {"schemaType": "PROTOBUF", "schema": 'syntax = "proto3"; message A {}'}
     shared_registry.http.post(f"/subjects/{subject}-p/versions", json=proto)
-    answer = shared_registry.http.get(f"/subjects/{subject}-p/versions/1", params={"format": "serialized"})
-    assert_refused(answer, 422, 422, "text")
+    answer = shared_registry.http.get(f"/subjects/{subject}-p/versions/1", params={"format": "resolved"})
+    assert_refused(answer, 422, 422, "resolved", "PROTOBUF")
 
 
 def test_contexts_are_refused_by_name(shared_registry: RunningRegistry) -> None:

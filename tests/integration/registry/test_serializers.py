@@ -6,11 +6,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from google.protobuf import (  # type: ignore[import-untyped]
-    descriptor_pb2,
-    descriptor_pool,
-    message_factory,
-)
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from tests.integration.registry.running import RunningRegistry
 from tests.integration.registry.samples import avro, field, record_text, referring, refused
@@ -119,11 +115,13 @@ def test_protobuf_round_trip(shared_registry: RunningRegistry, subject: str) -> 
     topic = subject.removesuffix("-value")
     file = descriptor_pb2.FileDescriptorProto(name="reading.proto", package="meter", syntax="proto3")
     message = file.message_type.add(name="Reading")
-    message.field.add(name="meter", number=1, type=9, label=1)
-    message.field.add(name="value", number=2, type=1, label=1)
+    field = descriptor_pb2.FieldDescriptorProto
+    one = field.LABEL_OPTIONAL
+    message.field.add(name="meter", number=1, type=field.TYPE_STRING, label=one)
+    message.field.add(name="value", number=2, type=field.TYPE_DOUBLE, label=one)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    reading = message_factory.GetMessageClass(pool.FindMessageTypeByName("meter.Reading"))
+    reading: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName("meter.Reading"))
     serialize = ProtobufSerializer(reading, shared_registry.client, {"use.deprecated.format": False})
     sent = serialize(reading(meter="m1", value=2.5), value_of(topic))
     deserialize = ProtobufDeserializer(

@@ -12,6 +12,7 @@ from headgate.registry.schemas import SchemaType, SchemaVersion, check_subject
 from headgate.registry.service import RegistryService
 
 FetchMaxId = Annotated[bool, Query(alias="fetchMaxId")]
+DEFAULT_CONTEXT = "."
 LatestOnly = Annotated[bool, Query(alias="latestOnly")]
 
 
@@ -60,6 +61,10 @@ def _add_schema(router: APIRouter, service: RegistryService) -> None:
     def schema_by_guid(guid: str, form: Form = "") -> dict[str, Any]:
         stored = service.schema_by_guid(guid)
         return {**schema_body(stored, text_in(service, stored.schema, form)), "id": stored.id}
+
+    @router.get("/schemas/guids/{guid}/ids")
+    def ids_of_guid(guid: str) -> list[dict[str, Any]]:
+        return [{"context": DEFAULT_CONTEXT, "id": service.schema_by_guid(guid).id}]
 
 
 def _add_places(router: APIRouter, service: RegistryService) -> None:

@@ -1,0 +1,42 @@
+"""How the commands that speak to Kafka and the registry themselves reach them."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headgate.cli.client import DEFAULT_DATA, URL_VARIABLE, Client, data_folder
+
+if TYPE_CHECKING:
+    from headgate.config import Settings
+    from headgate.kafka.access import KafkaAccess
+    from headgate.kafka.registry import RegistryAccess
+
+
+def kafka_access(client: Client, data: Path | None) -> "KafkaAccess":
+    """The Kafka of a running Headgate; credentials go only to the brokers that they are configured for."""
+    from headgate.kafka.access import KafkaAccess
+
+    address, settings = client.addresses()["kafka"], _settings(data)
+    return KafkaAccess.of(settings.kafka) if settings.kafka.bootstrap == address else KafkaAccess(address)
+
+
+def registry_access(client: Client, data: Path | None) -> "RegistryAccess":
+    """The registry of a running Headgate; credentials go only to the one that they are configured for."""
+    from headgate.kafka.registry import RegistryAccess
+
+    address, settings = client.addresses()["registry"], _settings(data)
+    own = None if settings.registry.url is None else RegistryAccess.at(settings.registry.url).url
+    return RegistryAccess.of(settings.registry) if own == address else RegistryAccess(address)
+
+
+def _settings(data: Path | None) -> "Settings":
+    """The running Headgate's configuration file, if it is on this machine, with this shell's environment."""
+    from headgate.config import load_settings
+    from headgate.embedded.runtime import read_run
+
+    folder = data_folder(data)
+    if folder is None and os.environ.get(URL_VARIABLE):
+        return load_settings()
+    folder = folder or DEFAULT_DATA.absolute()
+    config = read_run(folder)["config"]
+    return load_settings(None if config is None else Path(config), data=folder)

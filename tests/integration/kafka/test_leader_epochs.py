@@ -1,0 +1,92 @@
+"""Leader epochs on a broker of the test's own, which is stopped and started between the records."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from headgate.embedded.broker import Broker, wait_for_kafka
+from headgate.embedded.ports import free_port
+from headgate.kafka import Offsets, Topics
+from headgate.model import Topic
+
+
+@contextmanager
+def running(broker: Broker) -> Iterator[None]:
+    with (broker.folder / "broker.log").open("ab") as out:
+        process = subprocess.Popen(
+            broker.prepare(), stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            wait_for_kafka(broker.bootstrap, alive=lambda: process.poll() is None)
+            yield
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+
+
+def write(broker: Broker, topic: str, counts: dict[int, int], transaction: str | None = None) -> None:
+    config = {"bootstrap.servers": broker.bootstrap, "log_level": 0}
+    producer = Producer(config | ({"transactional.id": transaction} if transaction else {}))
+    if transaction:
+        producer.init_transactions(30)
+        producer.begin_transaction()
+    for partition, count in counts.items():
+        for _ in range(count):
+            producer.produce(topic, b"v", partition=partition)
+    if transaction:
+        producer.commit_transaction(30)
+    assert producer.flush(30) == 0
+
+
+def told(broker: Broker, topic: Topic, partition: int, start: int, end: int) -> list[tuple[int, int]]:
+    """The steps as a consumer sees them that reads every record."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "told",
+            "enable.partition.eof": True,
+            "log_level": 0,
+        }
+    )
+    found: list[tuple[int, int]] = []
+    try:
+        consumer.assign([TopicPartition(topic.name, partition, start)])
+        while (message := consumer.poll(30)) is not None and message.error() is None:
+            offset, epoch = message.offset(), message.leader_epoch()
+            assert offset is not None
+            assert epoch is not None
+            if offset >= end:
+                break
+            if not found or found[-1][1] != epoch:
+                found.append((offset if found else start, epoch))
+    finally:
+        consumer.close()
+    return found
+
+
+def test_each_restart_is_a_step(jars: Path, tmp_path: Path) -> None:
+    broker = Broker(tmp_path, free_port(), free_port(), jars)
+    with running(broker):
+        topic = Topics(broker.bootstrap).create("epochs", 3)
+        assert Offsets(broker.bootstrap).leader_epochs(topic, {0: (0, 0)}) == {0: []}
+        write(broker, "epochs", {0: 300, 1: 1})
+    with running(broker):
+        write(broker, "epochs", {0: 5}, transaction="one")
+    with running(broker):
+        write(broker, "epochs", {0: 200, 1: 2}, transaction="two")
+        # Not by numbers: a broker that stops may write the mark of a transaction once more when it is back.
+        ranges = {p: (0, end) for p, end in Offsets(broker.bootstrap).stable_ends([topic])["epochs"].items()}
+        found = Offsets(broker.bootstrap).leader_epochs(topic, ranges)
+        assert found == {p: told(broker, topic, p, *ranges[p]) for p in ranges}
+        assert {p: len(steps) for p, steps in found.items()} == {0: 3, 1: 2, 2: 0}
+        first, second, third = (offset for offset, _ in found[0])
+        assert (first, second) == (0, 300)
+        # Within one epoch, over the marks of transactions, and beyond what there is.
+        end = ranges[0][1]
+        spans = [(10, 200), (299, 301), (303, third), (third - 1, third + 1), (third, end), (end - 1, end)]
+        for span in [*spans, (600, 700)]:
+            asked = Offsets(broker.bootstrap).leader_epochs(topic, {0: span})[0]
+            assert asked == told(broker, topic, 0, *span), span
