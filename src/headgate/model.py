@@ -15,6 +15,8 @@ POSITION_KEY = "headgate.position"
 FROM_KEY = "headgate.from"
 BATCH_KEY = "headgate.batch-id"
 OPERATION_KEY = "headgate.operation"
+REPLAY_KEY = "headgate.replay"
+DEAD_LETTERS_KEY = "headgate.dead-letters"
 MANAGED_KEY = "headgate.managed"
 TOPIC_KEY = "headgate.topic"
 POSITION_TAG = "headgate-position"
@@ -29,7 +31,56 @@ class TableMode(StrEnum):
 
 
 class OnError(StrEnum):
-    SUSPEND = "suspend"
+    """What becomes of a record that cannot be decoded exactly."""
+
+    SUSPEND = "suspend"  # the table stops before its batch
+    SKIP = "skip"  # it is left out and counted
+    LOG = "log"  # it goes to the dead letters, to be replayed
+
+
+class RecordFormat(StrEnum):
+    """How the bytes of a key or a value are read."""
+
+    AUTO = "auto"  # by the schema id that each record carries: Avro, JSON Schema or Protobuf
+    JSON = "json"  # JSON with declared columns
+    JSON_TEXT = "json-text"  # JSON as one column of text
+    JSON_VARIANT = "json-variant"  # JSON as one column of Iceberg's variant type
+    CONNECT_JSON = "connect-json"  # Kafka Connect's JSON with its schema in each message
+    STRING = "string"
+    BYTES = "bytes"
+    NONE = "none"  # not read at all
+
+
+class RecordTypes(StrEnum):
+    """What to do when records of several types are in one topic."""
+
+    SINGLE = "single"  # another type suspends the table
+    UNION = "union"  # each type is an optional struct column
+
+
+class Tombstones(StrEnum):
+    """What a record without a value is to an append table."""
+
+    BAD = "bad"  # a bad record, for the error policy
+    SKIP = "skip"  # nothing: left out
+
+
+class Metadata(StrEnum):
+    """What Kafka knows of a record, as columns named `_kafka_…`."""
+
+    TOPIC = "topic"
+    PARTITION = "partition"
+    OFFSET = "offset"
+    TIMESTAMP = "timestamp"
+    TIMESTAMP_TYPE = "timestamp-type"
+    KEY = "key"
+    HEADERS = "headers"
+    LEADER_EPOCH = "leader-epoch"
+    SCHEMA_ID = "schema-id"
+
+    @property
+    def column(self) -> str:
+        return "_kafka_" + self.value.replace("-", "_")
 
 
 class TableState(StrEnum):
@@ -157,6 +208,9 @@ class Start:
         )
 
 
+DEAD_LETTERS_SUFFIX = ".dlq"
+
+
 @dataclass(frozen=True)
 class TableSpec:
     """What its owner wants of a table. The table is named after its topic."""
@@ -168,6 +222,22 @@ class TableSpec:
     freshness_seconds: float = 10.0
     flush_bytes: int = 250 * 1024 * 1024
     on_error: OnError = OnError.SUSPEND
+    value_format: RecordFormat = RecordFormat.AUTO
+    key_format: RecordFormat = RecordFormat.NONE
+    # Declared columns of plain JSON, as in `id bigint, price decimal(12,2)`.
+    value_columns: str | None = None
+    key_columns: str | None = None
+    metadata: tuple[Metadata, ...] = (Metadata.TIMESTAMP,)
+    # Partition fields such as `day(at)`; none at all leaves the table unpartitioned, None is the default.
+    partition: tuple[str, ...] | None = None
+    # The column that says when the thing happened: what the default partition goes by.
+    event_time: str | None = None
+    record_types: RecordTypes = RecordTypes.SINGLE
+    tombstones: Tombstones = Tombstones.BAD
+    # Columns that were renamed by instruction, old name to new.
+    renames: Mapping[str, str] = field(default_factory=dict)
+    # The topic and table of dead letters; None is `<topic>.dlq`.
+    dead_letters: str | None = None
 
     def __post_init__(self) -> None:
         if self.freshness_seconds < 1:
@@ -175,6 +245,31 @@ class TableSpec:
                 f"A freshness of {self.freshness_seconds} s is too small for table '{self.topic}'.",
                 "Ask for 1 s or more.",
             )
+        if self.value_format is RecordFormat.NONE:
+            raise InvalidRequest(f"The values of table '{self.topic}' must be read somehow.")
+        for part, kind, columns in (
+            ("value", self.value_format, self.value_columns),
+            ("key", self.key_format, self.key_columns),
+        ):
+            if (kind is RecordFormat.JSON) != (columns is not None):
+                raise InvalidRequest(
+                    f"The {part} format '{kind}' of table '{self.topic}' "
+                    + ("lacks its columns." if columns is None else "takes no columns."),
+                    f"Declare --{part}-columns with --{part}-format json, and only with it.",
+                )
+
+    @property
+    def partition_fields(self) -> tuple[str, ...]:
+        """What the table is partitioned by: the day of the event, or of the record, unless told otherwise."""
+        if self.partition is not None:
+            return self.partition
+        if self.event_time is not None:
+            return (f"day({self.event_time})",)
+        return (f"day({Metadata.TIMESTAMP.column})",) if Metadata.TIMESTAMP in self.metadata else ()
+
+    @property
+    def dead_letters_name(self) -> str:
+        return self.dead_letters or self.topic + DEAD_LETTERS_SUFFIX
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -185,10 +280,23 @@ class TableSpec:
             "freshness_seconds": self.freshness_seconds,
             "flush_bytes": self.flush_bytes,
             "on_error": self.on_error.value,
+            "value_format": self.value_format.value,
+            "key_format": self.key_format.value,
+            "value_columns": self.value_columns,
+            "key_columns": self.key_columns,
+            "metadata": [m.value for m in self.metadata],
+            "partition": None if self.partition is None else list(self.partition),
+            "event_time": self.event_time,
+            "record_types": self.record_types.value,
+            "tombstones": self.tombstones.value,
+            "renames": dict(self.renames),
+            "dead_letters": self.dead_letters,
         }
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
+        """Of what `to_dict` gave, now or in an earlier version: what was not known then is as it was then."""
+        partition = raw.get("partition", [])
         return cls(
             topic=raw["topic"],
             formats=tuple(TableFormat(f) for f in raw["formats"]),
@@ -197,4 +305,15 @@ class TableSpec:
             freshness_seconds=raw["freshness_seconds"],
             flush_bytes=raw["flush_bytes"],
             on_error=OnError(raw["on_error"]),
+            value_format=RecordFormat(raw.get("value_format", RecordFormat.AUTO)),
+            key_format=RecordFormat(raw.get("key_format", RecordFormat.NONE)),
+            value_columns=raw.get("value_columns"),
+            key_columns=raw.get("key_columns"),
+            metadata=tuple(Metadata(m) for m in raw.get("metadata", [])),
+            partition=None if partition is None else tuple(partition),
+            event_time=raw.get("event_time"),
+            record_types=RecordTypes(raw.get("record_types", RecordTypes.SINGLE)),
+            tombstones=Tombstones(raw.get("tombstones", Tombstones.BAD)),
+            renames=dict(raw.get("renames", {})),
+            dead_letters=raw.get("dead_letters"),
         )

@@ -1,6 +1,7 @@
 """The only place that builds a SparkSession."""
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -30,6 +31,8 @@ def build_session(
     if local:
         # Spark serves nothing to other machines when it runs on this one.
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+        # Tasks in Python (Protobuf) need the packages that the driver has.
+        os.environ["PYSPARK_PYTHON"] = sys.executable
     jars = jars_in(settings.jars_folder / "spark")
     config = {
         "spark.app.name": f"headgate-{name}",

@@ -16,6 +16,7 @@ from headgate.config import load_settings
 from headgate.embedded.ports import free_port
 from headgate.embedded.process import kill_group
 from headgate.embedded.runtime import Runtime
+from headgate.model import TableSpec
 from headgate.store import Store
 
 PATIENCE_SECONDS = 120.0
@@ -91,12 +92,28 @@ class Services:
             yield process
 
     @contextmanager
-    def engine(self, iceberg: str | None = None) -> Iterator[Process]:
-        """An engine; `iceberg` puts something between it and the catalog."""
+    def engine(self, iceberg: str | None = None, registry: str | None = None) -> Iterator[Process]:
+        """An engine; `iceberg` and `registry` put something between it and the catalog or the registry."""
         more = {} if iceberg is None else {"HEADGATE_CATALOG__URI": iceberg}
+        more |= {} if registry is None else {"HEADGATE_REGISTRY__URL": registry}
         with self.process("headgate.engine", **more) as process:
             wait_for("the engine", lambda: self._ready(process))
             yield process
+
+    @contextmanager
+    def doomed_engine(self, failpoints: Path) -> Iterator[Process]:
+        """An engine that dies at a place which the folder names: perhaps before it is ready."""
+        with self.process("headgate.engine", HEADGATE_FAILPOINTS=str(failpoints)) as process:
+            yield process
+
+    @contextmanager
+    def table(self, spec: TableSpec) -> Iterator[None]:
+        """Enabled while the block lasts: engines of later tests have nothing to do with it."""
+        self.store.enable_table(spec)
+        try:
+            yield
+        finally:
+            self.store.remove_table(spec.topic)
 
     def process(self, module: str, **environment: str) -> Process:
         log = self.data / f"{module.rpartition('.')[2]}.log"

@@ -19,13 +19,13 @@ MEMORY = {"HEADGATE_SPARK__MEMORY": "1g", "HEADGATE_QUERY__MEMORY": "1g"}
 class Stack:
     """Up from construction on; `down` or the end of the block stops it."""
 
-    def __init__(self, data: Path, **environment: str) -> None:
-        """`environment` configures what differs from an embedded Headgate on free ports."""
+    def __init__(self, data: Path, config: Path | None = None, **environment: str) -> None:
+        """`config` and `environment` configure what differs from an embedded Headgate on free ports."""
         self.data = data
         settings = {**PORTS, **MEMORY, **environment}
         self._log = (data.parent / f"{data.name}.log").open("a+")
         self.popen = subprocess.Popen(
-            [HEADGATE, "up", "--data", str(data)],
+            [HEADGATE, "up", "--data", str(data), *(() if config is None else ("--config", str(config)))],
             env={**os.environ, **settings},
             stdout=subprocess.PIPE,
             stderr=self._log,

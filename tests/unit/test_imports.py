@@ -11,8 +11,10 @@ import headgate
 ROOT = Path(headgate.__file__).parent
 # From the ground up. A part may import from itself and from the layers below its own.
 LAYERS = [
-    {"errors", "__init__"},
-    {"model", "config", "jvm"},
+    {"errors", "failpoints", "__init__"},
+    {"model", "jvm", "partition"},
+    {"options"},
+    {"config"},
     {"spark", "store", "decode", "kafka"},
     {"registry", "catalog", "embedded", "datagen"},
     {"tables"},

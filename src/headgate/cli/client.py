@@ -71,6 +71,9 @@ class Client:
     def post(self, *path: str, body: Any = None) -> Any:
         return self._call("POST", path, {}, body)
 
+    def patch(self, *path: str, body: Any) -> Any:
+        return self._call("PATCH", path, {}, body)
+
     def delete(self, *path: str, **parameters: Any) -> Any:
         return self._call("DELETE", path, parameters)
 

@@ -8,6 +8,7 @@ import sys
 import time
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +19,8 @@ from headgate.errors import InvalidRequest, ServerUnavailable
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from headgate.query.client import QueryResult
 
 POLL_SECONDS = 0.25
 START_SECONDS = 120.0
@@ -35,21 +38,8 @@ def query(
     data: DataOption = None,
 ) -> None:
     """Query the tables with Spark: time travel and metadata tables included."""
-    from headgate.embedded.secrets import secret
-    from headgate.query.client import run_query
-
-    folder = data_folder(data)
-    if folder is None and os.environ.get(URL_VARIABLE):
-        raise InvalidRequest(
-            "Queries need the data folder, for its token.", "Run on Headgate's machine, with --data DIR."
-        )
-    with connect(data) as client:
-        _start(client)
-        address = client.addresses()["spark_connect"]
-    token = secret(folder or DEFAULT_DATA.absolute(), "connect")
-    _keep_quiet()
-    result = run_query(address, token, sql)
-    columns, rows = list(result.rows.column_names), _rows(result.rows)
+    result = ask(sql, data)
+    columns, rows = list(result.rows.column_names), plain_rows(result.rows)
     match output:
         case Output.TABLE:
             print_table("", columns, [[_cell(value) for value in row] for row in rows])
@@ -67,6 +57,24 @@ def query(
             )
     files, size = result.reading.files, _size(result.reading.bytes)
     note(f"{len(rows)} rows in {result.seconds:.2f} s, {files} files of {size} read")
+
+
+def ask(sql: str, data: Path | None) -> "QueryResult":
+    """Runs SQL on the query driver, which is started for it."""
+    from headgate.embedded.secrets import secret
+    from headgate.query.client import run_query
+
+    folder = data_folder(data)
+    if folder is None and os.environ.get(URL_VARIABLE):
+        raise InvalidRequest(
+            "Queries need the data folder, for its token.", "Run on Headgate's machine, with --data DIR."
+        )
+    with connect(data) as client:
+        _start(client)
+        address = client.addresses()["spark_connect"]
+    token = secret(folder or DEFAULT_DATA.absolute(), "connect")
+    _keep_quiet()
+    return run_query(address, token, sql)
 
 
 def _start(client: Client) -> None:
@@ -91,7 +99,7 @@ def _keep_quiet() -> None:
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
-def _rows(table: "pa.Table") -> list[list[Any]]:
+def plain_rows(table: "pa.Table") -> list[list[Any]]:
     """By place, since two columns may have one name."""
     columns = [column.to_pylist(maps_as_pydicts="strict") for column in table.columns]
     return [[_plain(value) for value in row] for row in zip(*columns, strict=True)]

@@ -21,37 +21,160 @@ app = typer.Typer(help="Topics as tables.", no_args_is_help=True, rich_markup_mo
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic, which names its table.")]
 
 
+FreshnessOption = Annotated[
+    str | None, typer.Option(help="How old a record may be when it is in the table. [default: 10s]")
+]
+FlushOption = Annotated[
+    int | None, typer.Option(help="Write as soon as so many bytes wait. [default: 262144000]")
+]
+OnErrorOption = Annotated[
+    str | None,
+    typer.Option(help="On a record that cannot be decoded: suspend, skip or log. [default: suspend]"),
+]
+DeadLettersOption = Annotated[
+    str | None, typer.Option(help="Topic and table of dead letters. [default: TOPIC.dlq]")
+]
+PartitionOption = Annotated[
+    list[str] | None,
+    typer.Option(help="day(c), bucket(16, c), truncate(4, c), c, none or default; may be repeated."),
+]
+EventTimeOption = Annotated[
+    str | None, typer.Option(help="The column that says when it happened: the default partition's.")
+]
+MetadataOption = Annotated[
+    str | None,
+    typer.Option(
+        help="topic, partition, offset, timestamp, timestamp-type, key, headers, leader-epoch, schema-id; "
+        "or all, or none. [default: timestamp]"
+    ),
+]
+TombstonesOption = Annotated[
+    str | None, typer.Option(help="Records without a value: bad or skip. [default: bad]")
+]
+
+
 @app.command()
 def enable(
     topic: TopicArgument,
     formats: Annotated[str, typer.Option(help="Table formats: iceberg.")] = "iceberg",
     mode: Annotated[str, typer.Option(help="How records become rows: append.")] = "append",
-    freshness: Annotated[str, typer.Option(help="How old a record may be when it is in the table.")] = "10s",
-    on_error: Annotated[str, typer.Option(help="On a record that cannot be decoded: suspend.")] = "suspend",
     start: Annotated[
         str,
         typer.Option(
             "--from", help="earliest, latest, a time (2026-01-31T12:00:00Z), or offsets (0:12,1:40)."
         ),
     ] = "earliest",
+    freshness: FreshnessOption = None,
+    flush_bytes: FlushOption = None,
+    on_error: OnErrorOption = None,
+    dead_letters: DeadLettersOption = None,
+    value_format: Annotated[
+        str | None,
+        typer.Option(
+            help="auto (by schema id), json, json-text, json-variant, connect-json, string or bytes. "
+            "[default: auto]"
+        ),
+    ] = None,
+    value_columns: Annotated[
+        str | None, typer.Option(help="Columns of plain JSON: 'id bigint, price decimal(12,2)'.")
+    ] = None,
+    key_format: Annotated[
+        str | None, typer.Option(help="As --value-format; none leaves keys out. [default: none]")
+    ] = None,
+    key_columns: Annotated[str | None, typer.Option(help="Columns of plain JSON keys.")] = None,
+    record_types: Annotated[
+        str | None,
+        typer.Option(help="Several record types in one topic: single (refused) or union. [default: single]"),
+    ] = None,
+    tombstones: TombstonesOption = None,
+    metadata: MetadataOption = None,
+    partition: PartitionOption = None,
+    event_time: EventTimeOption = None,
     data: DataOption = None,
     json: JsonOption = False,
 ) -> None:
     """Make a topic a table, and keep it one."""
     wanted = {
         "topic": topic,
-        "formats": [name.strip() for name in formats.split(",")],
+        "formats": _names(formats),
         "mode": mode,
-        "freshness": freshness,
-        "on_error": on_error,
         "from": start,
+        "freshness": freshness,
+        "flush_bytes": flush_bytes,
+        "on_error": on_error,
+        "dead_letters": dead_letters,
+        "value_format": value_format,
+        "value_columns": value_columns,
+        "key_format": key_format,
+        "key_columns": key_columns,
+        "record_types": record_types,
+        "tombstones": tombstones,
+        "metadata": None if metadata is None else _names(metadata),
+        "partition": partition or None,
+        "event_time": event_time,
     }
     with connect(data) as client:
-        found = client.post("tables", body=wanted)
+        found = client.post("tables", body=_said(wanted))
     if json:
         print_json(found)
     else:
         say(f"{topic} is enabled: {found['state']}, {found['reason']}")
+
+
+@app.command()
+def alter(
+    topic: TopicArgument,
+    freshness: FreshnessOption = None,
+    flush_bytes: FlushOption = None,
+    on_error: OnErrorOption = None,
+    dead_letters: DeadLettersOption = None,
+    tombstones: TombstonesOption = None,
+    metadata: MetadataOption = None,
+    partition: PartitionOption = None,
+    event_time: EventTimeOption = None,
+    rename: Annotated[
+        list[str] | None, typer.Option(help="OLD=NEW: a column gets another name and keeps its values.")
+    ] = None,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Change what is wanted of a table, while it runs."""
+    wanted = _said(
+        {
+            "freshness": freshness,
+            "flush_bytes": flush_bytes,
+            "on_error": on_error,
+            "dead_letters": dead_letters,
+            "tombstones": tombstones,
+            "metadata": None if metadata is None else _names(metadata),
+            "partition": partition or None,
+            "event_time": event_time,
+            "renames": dict(_rename(text) for text in rename) if rename else None,
+        }
+    )
+    if not wanted:
+        raise InvalidRequest("Nothing is to be altered.", "See `headgate table alter --help`.")
+    with connect(data) as client:
+        found = client.patch("tables", topic, body=wanted)
+    if json:
+        print_json(found)
+    else:
+        say(f"{topic} is altered: {', '.join(wanted)}")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _said(wanted: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def _rename(text: str) -> tuple[str, str]:
+    old, equals, new = text.partition("=")
+    if not (old and equals and new):
+        raise InvalidRequest(f"'{text}' does not say what to rename.", "Write --rename OLD=NEW.")
+    return old, new
 
 
 @app.command("list")
@@ -155,11 +278,40 @@ def suspend(topic: TopicArgument, data: DataOption = None) -> None:
 
 
 @app.command()
-def resume(topic: TopicArgument, data: DataOption = None) -> None:
+def resume(
+    topic: TopicArgument,
+    accept: Annotated[
+        str | None,
+        typer.Option(
+            help="Go on past what stopped it: new-topic (the topic was created again) or lost (retention "
+            "removed records)."
+        ),
+    ] = None,
+    data: DataOption = None,
+) -> None:
     """Go on where the table stopped."""
     with connect(data) as client:
-        client.post("tables", topic, "resume")
-    say(f"{topic} is to be resumed")
+        found = client.post("tables", topic, "resume", body={"accept": accept} if accept else None)
+        if "request" in found:
+            wait_for_request(client, topic, found["request"])
+    say(f"{topic} is to be resumed" + (f", {accept} accepted" if accept else ""))
+
+
+def wait_for_request(client: Client, topic: str, request: str) -> dict[str, Any]:
+    """What the engine answers; its refusal is raised here."""
+    with progress(f"{topic}: waiting for the engine") as shown:
+        while True:
+            found = client.get("tables", topic, "requests", request)
+            if found["state"] == "failed":
+                raise InvalidRequest(str(found["result"]["error"]))
+            if found["state"] == "done":
+                result: dict[str, Any] = found["result"]
+                return result
+            table = client.get("tables", topic)
+            shown.update(f"{topic}: {table['state']} {table['reason']}")
+            if table["desired"] == "suspended":
+                raise TableStopped(f"Table '{topic}' is suspended: {table['reason']}")
+            time.sleep(POLL_SECONDS)
 
 
 @app.command()

@@ -1,219 +1,123 @@
-"""Avro schemas become table types. What has no exact table type is refused with the path of the field."""
+"""Avro messages become columns: exact, or not at all."""
 
 import json
-from collections.abc import Mapping
-from functools import reduce
-from math import floor, log10
-from operator import or_
+import secrets
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import Column
+from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.avro.functions import from_avro
 
-from headgate.errors import UnsupportedSchema
+from headgate.decode import avro_part as part
+from headgate.decode.avro_before import decode, is_whole, null_record, table_type
+from headgate.decode.avro_schema import read_schema
+from headgate.decode.reader import Reader
 
-_PRIMITIVES: Mapping[str, t.DataType] = {
-    "boolean": t.BooleanType(),
-    "int": t.IntegerType(),
-    "long": t.LongType(),
-    "float": t.FloatType(),
-    "double": t.DoubleType(),
-    "bytes": t.BinaryType(),
-    "string": t.StringType(),
-}
-_LOGICAL: Mapping[tuple[str, str], t.DataType] = {
-    ("int", "date"): t.DateType(),
-    ("long", "timestamp-millis"): t.TimestampType(),
-    ("long", "timestamp-micros"): t.TimestampType(),
-    ("long", "local-timestamp-millis"): t.TimestampNTZType(),
-    ("long", "local-timestamp-micros"): t.TimestampNTZType(),
-    ("string", "uuid"): t.StringType(),
-}
-# Logical types that have a meaning of their own, which no column of ours has yet.
-_UNSUPPORTED = {
-    ("int", "time-millis"),
-    ("long", "time-micros"),
-    ("long", "timestamp-nanos"),
-    ("long", "local-timestamp-nanos"),
-    ("bytes", "big-decimal"),
-    ("fixed", "duration"),
-    ("fixed", "uuid"),
-}
-# Names that Iceberg keeps for columns of its own.
-_RESERVED = {
-    "_file",
-    "_pos",
-    "_deleted",
-    "_spec_id",
-    "_partition",
-    "_row_id",
-    "_last_updated_sequence_number",
-    "_change_type",
-    "_change_ordinal",
-    "_commit_snapshot_id",
-}
+__all__ = ["JVM_OPTIONS", "AvroReader", "decode", "is_whole", "null_record", "table_type"]
 
-
-def table_type(schema: str) -> t.StructType:
-    """The columns of a table for records of this schema. Every column is optional: a field that a later
-    schema drops turns NULL."""
-    parsed = json.loads(schema)
-    if not (isinstance(parsed, dict) and parsed.get("type") == "record" and parsed["fields"]):
-        raise UnsupportedSchema(
-            "The value's schema is not a record with fields.", "Only topics of records can be tables now."
-        )
-    return _Reader().record(parsed, path="", namespace="")
-
-
-def decode(body: Column, schema: str) -> Column:
-    """The record in `body`, by its writer's own schema. See `is_whole` for what did not decode."""
+# A length in a message is taken at its word before there are bytes for it: seven bytes that claim a string of
+# two gigabytes end the JVM. Avro has limits for that, which every JVM that decodes must be started with.
+JVM_OPTIONS = (
+    "-Dorg.apache.avro.limits.bytes.maxLength=67108864",
+    "-Dorg.apache.avro.limits.string.maxLength=67108864",
+    "-Dorg.apache.avro.limits.collectionItems.maxLength=10000000",
+)
+_OPTIONS = {
+    # Bytes that do not fit give a record of nulls.
+    "mode": "PERMISSIVE",
     # Dates are taken as they are written, whatever the session says of old calendars.
-    return from_avro(body, schema, {"mode": "PERMISSIVE", "datetimeRebaseMode": "CORRECTED"})
+    "datetimeRebaseMode": "CORRECTED",
+}
+# Put behind each message and decoded as its last field: a message that is cut short or goes on after its end
+# does not meet it there. Nobody can write it into a message on purpose, since it is new in each process.
+_END = 2**61 + secrets.randbelow(2**61)
 
 
-def is_whole(record: Column, body_is_null_record: Column, schema: str) -> Column:
-    """Whether `decode` succeeded: for bytes that do not fit, Spark gives a record of nulls, not a null.
+class AvroReader(Reader):
+    """Reads with `from_avro`, by a shadow of the writer's schema (see `avro_part`)."""
 
-    A field that cannot be null tells. Where all can, only the very bytes of an all-null record give one.
-    """
-    fields = _fields(schema)
-    required = next((field["name"] for field in fields if _null_index(field["type"]) is None), None)
-    if required is not None:
-        return record[required].isNotNull()
-    anything = reduce(or_, (record[field["name"]].isNotNull() for field in fields))
-    return anything | (record.isNotNull() & body_is_null_record)
+    def __init__(self, schema_text: str, column: str = "value") -> None:
+        """`column` is the name of the only column where messages are no records."""
+        message = read_schema(schema_text, column)
+        self._message = message.part
+        self._column = column
+        self._fields = message.fields
+        self.record_name = message.record_name
+        self.former_names = MappingProxyType(dict(message.former_names))
+        self.type = self._columns()
+        self._end = self._free_name()
+        self._shadow = json.dumps(self._shadow_record())
+        self._checks = self._all_checks()
 
+    def raw(self, body: Column) -> Column:
+        return from_avro(f.concat(body, f.lit(_varint(_END))), self._shadow, _OPTIONS)
 
-def null_record(schema: str) -> bytes | None:
-    """The encoding of a record whose fields are all null; None if some field cannot be."""
-    indexes = [_null_index(field["type"]) for field in _fields(schema)]
-    known = [index for index in indexes if index is not None]
-    # Branch numbers are zigzag varints: even, and one byte each, since there are two branches at most.
-    return bytes(2 * index for index in known) if len(known) == len(indexes) else None
+    def is_exact(self, raw: Column, body: Column) -> Column:
+        ended = f.coalesce(raw[self._end] == f.lit(_END), f.lit(False))
+        return part.every([ended, *(check.holds(raw) for check in self._checks)])
 
+    def value(self, raw: Column) -> Column:
+        if self._fields is not None:
+            return part.struct_of(raw, self._fields)
+        found = self._message.value(raw["message"])
+        match self._message.shape:
+            case "record":
+                return found
+            case "union":
+                # A message that is null is a row whose branches are all NULL.
+                nothing = (f.lit(None).cast(field.dataType).alias(field.name) for field in self.type.fields)
+                return f.coalesce(found, f.struct(*nothing))
+        return f.struct(found.alias(self._column))
 
-def _fields(schema: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(schema)["fields"]
-    return found
-
-
-def _null_index(kind: Any) -> int | None:
-    return kind.index("null") if isinstance(kind, list) and "null" in kind else None
-
-
-class _Reader:
-    """Walks one schema, with the named types met so far."""
-
-    def __init__(self) -> None:
-        self._named: dict[str, t.DataType] = {}
-        self._open: list[str] = []
-
-    def type_of(self, schema: Any, path: str, namespace: str = "") -> t.DataType:
-        if isinstance(schema, list):
-            return self._union(schema, path, namespace)
-        if isinstance(schema, str):
-            return self._by_name(schema, path, namespace)
-        kind = schema["type"]
-        if isinstance(kind, (dict, list)):
-            return self.type_of(kind, path, namespace)
-        match kind:
-            case "record" | "error":
-                return self.record(schema, path, namespace)
-            case "enum":
-                return self._define(schema, namespace, t.StringType())
-            case "fixed":
-                found = _logical(schema, kind, path) or t.BinaryType()
-                return self._define(schema, namespace, found)
-            case "array":
-                return t.ArrayType(self.type_of(schema["items"], f"{path}[]", namespace))
-            case "map":
-                return t.MapType(t.StringType(), self.type_of(schema["values"], f"{path}{{}}", namespace))
-            case _:
-                return self._primitive(schema, kind, path, namespace)
-
-    def _primitive(self, schema: Mapping[str, Any], kind: str, path: str, namespace: str) -> t.DataType:
-        plain = self._by_name(kind, path, namespace)
-        return _logical(schema, kind, path) or plain
-
-    def _by_name(self, name: str, path: str, namespace: str) -> t.DataType:
-        if name in _PRIMITIVES:
-            return _PRIMITIVES[name]
-        if name == "null":
-            raise _refused(path, "a type that is always null")
-        full = name if "." in name or not namespace else f"{namespace}.{name}"
-        if full in self._open:
-            raise _refused(path, f"the recursive type {full}")
-        if full not in self._named:
-            raise _refused(path, f"the undefined type {full}")
-        return self._named[full]
-
-    def record(self, schema: Mapping[str, Any], path: str, namespace: str) -> t.StructType:
-        full, inner = _full_name(schema, namespace)
-        if not schema["fields"]:
-            raise _refused(path, "a record without fields")
-        self._open.append(full)
-        fields = []
-        seen: dict[str, str] = {}
-        for field in schema["fields"]:
-            name = field["name"]
-            where = f"{path}.{name}".lstrip(".")
-            if name.lower() in seen:
-                raise _refused(where, f"a name that differs only by case from '{seen[name.lower()]}'")
-            if not path and name.lower() in _RESERVED:
-                raise _refused(where, "a name that Iceberg keeps for itself")
-            seen[name.lower()] = name
-            fields.append(t.StructField(name, self.type_of(field["type"], where, inner)))
-        self._open.pop()
-        found = t.StructType(fields)
-        self._named[full] = found
+    def problem(self, raw: Column, body: Column) -> Column | None:
+        end = raw[self._end]
+        found = f.when(end.isNull(), "does not decode: its bytes are cut short or of another schema")
+        found = found.when(end != f.lit(_END), "has bytes after its end, or was cut short")
+        for check in self._checks:
+            found = found.when(~check.holds(raw), check.problem)
         return found
 
-    def _union(self, branches: list[Any], path: str, namespace: str) -> t.DataType:
-        real = [branch for branch in branches if branch != "null"]
-        if len(real) != 1:
-            raise _refused(path, f"a union of {len(real)} types other than null")
-        return self.type_of(real[0], path, namespace)
+    def _columns(self) -> t.StructType:
+        kind = self._message.type
+        if self._message.shape == "value":
+            return t.StructType([t.StructField(self._column, kind)])
+        assert isinstance(kind, t.StructType)
+        return kind
 
-    def _define(self, schema: Mapping[str, Any], namespace: str, found: t.DataType) -> t.DataType:
-        self._named[_full_name(schema, namespace)[0]] = found
-        return found
+    def _free_name(self) -> str:
+        """A name for the end that no field has."""
+        taken = {field["name"].lower() for field in self._shadow_fields()}
+        name = "end"
+        while name in taken:
+            name += "_"
+        return name
 
+    def _shadow_fields(self) -> list[dict[str, Any]]:
+        if self._fields is not None:
+            return part.shadow_fields(self._fields)
+        return [{"name": "message", "type": self._message.shadow}]
 
-def _logical(schema: Mapping[str, Any], kind: str, path: str) -> t.DataType | None:
-    """What the logical type makes of it. Unknown and invalid ones say nothing, as Avro wants."""
-    logical = schema.get("logicalType")
-    if not isinstance(logical, str):
-        return None
-    if (kind, logical) in _UNSUPPORTED:
-        raise _refused(path, f"the logical type {logical} of {kind}")
-    if logical == "decimal" and kind in ("bytes", "fixed"):
-        return _decimal(schema, path)
-    return _LOGICAL.get((kind, logical))
+    def _shadow_record(self) -> dict[str, Any]:
+        fields = [*self._shadow_fields(), {"name": self._end, "type": "long"}]
+        return {"type": "record", "name": "message_and_end", "fields": fields}
 
-
-def _full_name(schema: Mapping[str, Any], namespace: str) -> tuple[str, str]:
-    """The full name of a named type, and the namespace that holds inside it."""
-    name = schema["name"]
-    if "." in name:
-        return name, name.rpartition(".")[0]
-    inner = schema.get("namespace", namespace)
-    return (f"{inner}.{name}" if inner else name), inner
-
-
-def _decimal(schema: Mapping[str, Any], path: str) -> t.DecimalType | None:
-    precision, scale = schema.get("precision"), schema.get("scale", 0)
-    if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision > 0:
-        return None
-    if "size" in schema and precision > floor(log10(2) * (8 * schema["size"] - 1)):
-        return None
-    if precision > 38:
-        raise _refused(path, f"a decimal of {precision} digits, more than 38,")
-    return t.DecimalType(precision, scale)
+    def _all_checks(self) -> tuple[part.Check, ...]:
+        if self._fields is not None:
+            return self._message.checks
+        checks = part.inside(self._message.checks, "message")
+        if self._message.shape == "record":
+            absent = part.Check(lambda raw: raw["message"].isNotNull(), "is null, not a record")
+            return (absent, *checks)
+        return checks
 
 
-def _refused(path: str, what: str) -> UnsupportedSchema:
-    return UnsupportedSchema(
-        f"Field '{path}' has {what} which no table column holds exactly.",
-        "Leave the field out or give it a type of docs/reference/types.md.",
-    )
+def _varint(number: int) -> bytes:
+    """A number that is not negative, as Avro encodes a long."""
+    rest, encoded = number << 1, bytearray()
+    while rest > 0x7F:
+        encoded.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    encoded.append(rest)
+    return bytes(encoded)

@@ -1,5 +1,7 @@
 """Decoded records are fitted to the table's columns: by name, widened where exact, never otherwise."""
 
+from collections.abc import Iterator, Mapping
+
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
@@ -7,38 +9,91 @@ from pyspark.sql import types as t
 from headgate.errors import SchemaConflict
 
 
-def project(record: Column, found: t.StructType, wanted: t.StructType, path: str = "") -> list[Column]:
-    """The columns of `wanted` out of the struct `record`; a column that the record lacks is NULL."""
-    have = {field.name: field.dataType for field in found.fields}
+def project(
+    record: Column, found: t.StructType, wanted: t.StructType, names: Mapping[str, str], path: str = ""
+) -> list[Column]:
+    """The columns of `wanted` out of the struct `record`; a column that the record lacks is NULL.
+
+    `names` has, by path, the column of each field whose column is called otherwise.
+    """
+    have = {names.get(f"{path}{field.name}", field.name): field for field in found.fields}
     return [
-        _fit(record[field.name], have[field.name], field.dataType, f"{path}{field.name}").alias(field.name)
+        _fit(
+            record[have[field.name].name],
+            have[field.name].dataType,
+            field.dataType,
+            names,
+            f"{path}{have[field.name].name}",
+        ).alias(field.name)
         if field.name in have
         else f.lit(None).cast(field.dataType).alias(field.name)
         for field in wanted.fields
     ]
 
 
-def _fit(value: Column, found: t.DataType, wanted: t.DataType, path: str) -> Column:
-    if same_type(found, wanted):
+def _fit(value: Column, found: t.DataType, wanted: t.DataType, names: Mapping[str, str], path: str) -> Column:
+    if same_type(found, wanted) and not any(name.startswith(path) for name in names):
         return value
     match found, wanted:
         case t.StructType(), t.StructType():
-            inner = f.struct(*project(value, found, wanted, f"{path}."))
+            inner = f.struct(*project(value, found, wanted, names, f"{path}."))
             return f.when(value.isNotNull(), inner)
         case t.ArrayType(), t.ArrayType():
             return f.transform(
-                value, lambda item: _fit(item, found.elementType, wanted.elementType, f"{path}[]")
+                value, lambda item: _fit(item, found.elementType, wanted.elementType, names, f"{path}[]")
             )
         case t.MapType(), t.MapType():
             return f.transform_values(
-                value, lambda _, item: _fit(item, found.valueType, wanted.valueType, f"{path}{{}}")
+                value, lambda _, item: _fit(item, found.valueType, wanted.valueType, names, f"{path}{{}}")
             )
+        case _ if same_type(found, wanted):
+            return value
         case _ if widens(found, wanted):
             return value.cast(wanted)
     raise SchemaConflict(
         f"Field '{path}' is {found.simpleString()} in the topic and {wanted.simpleString()} in the table.",
         "Register a compatible schema, or disable the table with --purge and enable it again.",
     )
+
+
+def renamed(found: t.DataType, names: Mapping[str, str], path: str = "") -> t.DataType:
+    """The type with the names that its fields have in the table."""
+    match found:
+        case t.StructType():
+            return t.StructType(
+                [
+                    t.StructField(
+                        names.get(f"{path}{field.name}", field.name),
+                        renamed(field.dataType, names, f"{path}{field.name}" + _inside(field.dataType)),
+                    )
+                    for field in found.fields
+                ]
+            )
+        case t.ArrayType():
+            return t.ArrayType(renamed(found.elementType, names, f"{path}[]" + _inside(found.elementType)))
+        case t.MapType():
+            inner = renamed(found.valueType, names, f"{path}{{}}" + _inside(found.valueType))
+            return t.MapType(found.keyType, inner)
+    return found
+
+
+def _inside(kind: t.DataType) -> str:
+    """Between a path and the fields of what it leads to."""
+    return "." if isinstance(kind, t.StructType) else ""
+
+
+def paths(found: t.DataType, path: str = "") -> Iterator[str]:
+    """The paths of all fields: `address`, `address.street`, `lines[].price`, `prices{}.amount`."""
+    match found:
+        case t.StructType():
+            for field in found.fields:
+                here = f"{path}{field.name}"
+                yield here
+                yield from paths(field.dataType, here + _inside(field.dataType))
+        case t.ArrayType():
+            yield from paths(found.elementType, f"{path}[]" + _inside(found.elementType))
+        case t.MapType():
+            yield from paths(found.valueType, f"{path}{{}}" + _inside(found.valueType))
 
 
 def fits(found: t.DataType, wanted: t.DataType) -> bool:

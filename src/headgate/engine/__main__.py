@@ -13,11 +13,15 @@ from headgate.catalog.client import catalog_properties
 from headgate.embedded.entry import enter, stop_on_signal
 from headgate.embedded.runtime import Runtime
 from headgate.engine.loop import Loop
+from headgate.engine.publish import KafkaPublisher
 from headgate.engine.source import KafkaSource
 from headgate.errors import TransientError
+from headgate.kafka.access import SPARK_REDACTION
+from headgate.model import OnError, TableSpec
 from headgate.registry.client import SchemaSource
 from headgate.spark import Driver, build_session
 from headgate.store import Store, TableRecord
+from headgate.tables.dead_letters import DeadLetters
 from headgate.tables.lake import Lake
 from headgate.tables.lane import SESSION, SparkLane
 from headgate.tables.materialize import Materializer
@@ -40,12 +44,12 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
     properties = catalog_properties(
         runtime.iceberg, settings.catalog.warehouse, None, settings.catalog.properties
     )
-    session = build_session(settings, NAME, settings.spark.memory, properties, SESSION)
+    session = build_session(settings, NAME, settings.spark.memory, properties, {**SESSION, **SPARK_REDACTION})
     with closing(store), Driver(session) as driver:
         lake = open_lake(driver.session, properties, settings.namespace, stop)
         if lake is None:
             return 0
-        loop = make_loop(runtime, store, driver.session, lake)
+        loop = make_loop(runtime, store, driver.session, lake, instance)
         log.info("ready")
         try:
             while not stop.is_set():
@@ -62,17 +66,29 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
     return 0
 
 
-def make_loop(runtime: Runtime, store: Store, spark: SparkSession, lake: Lake) -> Loop:
+def make_loop(runtime: Runtime, store: Store, spark: SparkSession, lake: Lake, instance: str) -> Loop:
     settings = runtime.settings.engine
-    source = KafkaSource(runtime.kafka)
-    schemas = SchemaSource(runtime.registry)
+    access = runtime.kafka_access
+    source = KafkaSource(access)
+    schemas = SchemaSource(runtime.registry_access)
     limits = Limits(settings.max_batch_rows, settings.max_batch_bytes)
-    lane = SparkLane(spark, runtime.kafka)
+    lane = SparkLane(spark, access.spark_options())
+    kept: dict[str, DeadLetters] = {}
+
+    def dead_letters(spec: TableSpec) -> DeadLetters | None:
+        if spec.on_error is not OnError.LOG:
+            return None
+        name = spec.dead_letters_name
+        if name not in kept:
+            kept[name] = DeadLetters(name, lake, lane, instance, KafkaPublisher(access, name))
+        return kept[name]
 
     def make(record: TableRecord) -> Materializer:
-        return Materializer(record.spec, repr(record.created_at), lake, lane, schemas, source, limits)
+        spec = record.spec
+        enablement = repr(record.created_at)
+        return Materializer(spec, enablement, lake, lane, schemas, source, limits, dead_letters(spec))
 
-    return Loop(store, source, lake, make, settings)
+    return Loop(store, source, lake, make, settings, runtime.settings.tables)
 
 
 def open_lake(

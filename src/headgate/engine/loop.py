@@ -3,15 +3,26 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from typing import Any
 
 from headgate.config import Engine as EngineSettings
+from headgate.config import TablePattern
+from headgate.engine.patterns import changes
 from headgate.engine.source import KafkaSource
 from headgate.engine.task import FAILED_AFTER, TableTask
-from headgate.errors import ForeignTable, HeadgateError, TableStopped, TerminalError, TransientError
+from headgate.errors import (
+    ForeignTable,
+    HeadgateError,
+    InvalidRequest,
+    TableStopped,
+    TerminalError,
+    TransientError,
+)
 from headgate.model import TableState
-from headgate.store import Store, TableRecord
+from headgate.store import Request, Store, TableRecord
 from headgate.tables.lake import Lake
 from headgate.tables.materialize import BatchReport, Materializer, TopicView
 
@@ -19,6 +30,8 @@ log = logging.getLogger(__name__)
 
 # How often to look whether somebody wants something else: one small read.
 WANTS_SECONDS = 0.1
+# How often topics are matched with the configuration's patterns.
+PATTERN_SECONDS = 5.0
 
 
 class Loop:
@@ -31,6 +44,7 @@ class Loop:
         lake: Lake,
         make: Callable[[TableRecord], Materializer],
         settings: EngineSettings,
+        patterns: Sequence[TablePattern] = (),
     ) -> None:
         self._store = store
         self._source = source
@@ -39,15 +53,19 @@ class Loop:
         self._tasks: dict[str, TableTask] = {}
         # Set when a batch has ended: the next round need not wait for the clock.
         self._wake = threading.Event()
-        self._wants: set[tuple[str, str, str | None]] = set()
+        self._wants: set[tuple[str, str]] = set()
+        self._patterns = patterns
+        self._matched_at = -PATTERN_SECONDS
         self._workers = ThreadPoolExecutor(settings.workers, thread_name_prefix="table")
 
     def tick(self) -> None:
         """One round: reconcile, look at Kafka once for all tables, start what is due."""
         # First what the workers did: it may have changed what the store says.
         self._collect()
+        self._match()
+        self._wants = self._store.wants()
         records = {record.spec.topic: record for record in self._store.tables()}
-        self._wants = {(topic, r.desired, r.sync_request) for topic, r in records.items()}
+        waiting = self._store.waiting()
         self._reconcile(records)
         active = [topic for topic, task in self._tasks.items() if task.running is None]
         if not active:
@@ -67,7 +85,7 @@ class Loop:
                 gone = f"Topic '{topic}' does not exist or does not answer. Create it, or disable the table."
                 self._tell(topic, self._tasks[topic], TableState.DEGRADED, gone)
             else:
-                self._look_at(records[topic], self._tasks[topic], view)
+                self._look_at(records[topic], self._tasks[topic], view, waiting.get(topic, []))
 
     def rest(self, seconds: float) -> None:
         """Until the next round is due: sooner when a batch has ended or somebody wants something else."""
@@ -88,6 +106,22 @@ class Loop:
 
     # -- reconciling
 
+    def _match(self) -> None:
+        """Topics that the configuration's patterns want become tables."""
+        if not self._patterns or time.monotonic() - self._matched_at < PATTERN_SECONDS:
+            return
+        self._matched_at = time.monotonic()
+        try:
+            topics = [topic.name for topic in self._source.topics()]
+            records = {record.spec.topic: record for record in self._store.tables()}
+            new, altered = changes(topics, self._patterns, records, self._store.declined())
+            for spec in new:
+                self._store.enable_table(spec, origin="pattern")
+            for spec in altered:
+                self._store.alter_table(spec)
+        except HeadgateError as error:
+            log.warning("topics cannot be matched with the configuration's patterns now: %s", error)
+
     def _reconcile(self, records: dict[str, TableRecord]) -> None:
         for topic in [t for t in self._tasks if t not in records]:
             del self._tasks[topic]
@@ -97,8 +131,8 @@ class Loop:
                 continue  # a batch under way ends first
             match record.desired:
                 case "enabled":
-                    if task is None:
-                        self._tasks[topic] = TableTask(self._make(record), told=dict(record.status.detail))
+                    if task is None or task.materializer.spec != record.spec:
+                        self._take_up(record)
                 case "suspended":
                     self._tasks.pop(topic, None)
                     if record.status.state is not TableState.SUSPENDED:
@@ -106,6 +140,14 @@ class Loop:
                 case "disabled" | "purged":
                     self._tasks.pop(topic, None)
                     self._remove(record)
+
+    def _take_up(self, record: TableRecord) -> None:
+        topic = record.spec.topic
+        try:
+            self._tasks[topic] = TableTask(self._make(record), told=dict(record.status.detail))
+        except TerminalError as error:
+            self._tasks.pop(topic, None)
+            self._store.suspend(topic, str(error), record.status.detail)
 
     def _remove(self, record: TableRecord) -> None:
         topic = record.spec.topic
@@ -123,8 +165,13 @@ class Loop:
 
     # -- batches
 
-    def _look_at(self, record: TableRecord, task: TableTask, view: TopicView) -> None:
+    def _look_at(
+        self, record: TableRecord, task: TableTask, view: TopicView, requests: Sequence[Request]
+    ) -> None:
         now = time.monotonic()
+        if requests and now >= task.retry_at:
+            self._submit(task, view, requests)
+            return
         try:
             task.materializer.check(view)
         except TableStopped as error:
@@ -142,8 +189,39 @@ class Loop:
             state = TableState.SYNCING if syncing else TableState.RUNNING
             self._tell(record.spec.topic, task, state, "", view)
         if due:
-            task.running = self._workers.submit(task.materializer.run, view)
-            task.running.add_done_callback(lambda _: self._wake.set())
+            self._submit(task, view)
+
+    def _submit(self, task: TableTask, view: TopicView, requests: Sequence[Request] = ()) -> None:
+        task.running = self._workers.submit(self._work, task.materializer, view, requests)
+        task.running.add_done_callback(lambda _: self._wake.set())
+
+    def _work(
+        self, materializer: Materializer, view: TopicView, requests: Sequence[Request]
+    ) -> BatchReport | None:
+        """In a worker: what was asked for, then the next batch."""
+        for request in requests:
+            try:
+                result = self._carry_out(materializer, view, request)
+            except TransientError:
+                raise  # it waits, and is tried again with the table
+            except Exception as error:
+                self._store.answer(request, "failed", {"error": str(error)})
+                if not isinstance(error, InvalidRequest):
+                    raise
+            else:
+                self._store.answer(request, "done", result)
+        return materializer.run(view)
+
+    @staticmethod
+    def _carry_out(materializer: Materializer, view: TopicView, request: Request) -> Mapping[str, Any]:
+        match request.kind:
+            case "replay":
+                return asdict(materializer.replay(view))
+            case "accept":
+                what = str(request.arguments["what"])
+                materializer.accept(view, what)
+                return {"accepted": what}
+        raise InvalidRequest(f"The engine does not know how to {request.kind}.")
 
     def _collect(self) -> None:
         """Take in what the workers have done since the last round."""
@@ -168,7 +246,10 @@ class Loop:
             task.retry_at = now + 2.0
             task.schemaless = True
             subject = f"{topic}-value"
-            reason = f"waiting for a schema: register one for subject '{subject}'"
+            reason = (
+                f"waiting for a schema: register one for subject '{subject}', produce a record that names "
+                "one, or enable the table with a --value-format that needs none"
+            )
             self._tell(topic, task, TableState.PENDING, reason)
             return
         task.schemaless = False

@@ -1,16 +1,25 @@
 """Kafka as the engine asks it: one batched look-up for all tables."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import cast
+
+from confluent_kafka import Message as KafkaMessage
 
 from headgate.errors import HeadgateError, KafkaUnavailable
+from headgate.kafka.access import KafkaAccess
 from headgate.kafka.offsets import Offsets
+from headgate.kafka.records import committed_records
 from headgate.kafka.topics import Topics
 from headgate.model import StartKind, TableSpec, Topic
+from headgate.tables.evolve import Message
 from headgate.tables.materialize import TopicView
 
 # After so many topics in a row that do not answer, the others are not asked.
 HOPELESS = 3
+# How many records tell what a topic holds, and how long to wait for them.
+PEEKED = 100
+PEEK_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -18,9 +27,10 @@ log = logging.getLogger(__name__)
 class KafkaSource:
     """Describes topics and their offsets, many at a time."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._topics = Topics(bootstrap)
-        self._offsets = Offsets(bootstrap)
+    def __init__(self, access: KafkaAccess | str) -> None:
+        self._access = KafkaAccess.at(access)
+        self._topics = Topics(self._access)
+        self._offsets = Offsets(self._access)
         self._cluster_id: str | None = None
 
     def views(self, names: Iterable[str]) -> dict[str, TopicView]:
@@ -75,3 +85,30 @@ class KafkaSource:
 
     def record_bytes(self, topic: Topic, offsets: Mapping[int, int]) -> float:
         return self._offsets.record_size_sample(topic, offsets)
+
+    def peek(self, topic: Topic, offsets: Mapping[int, int]) -> Iterator[Message]:
+        """The first records, to see what they are."""
+        ends = self._offsets.stable_ends([topic]).get(topic.name, {})
+        waiting = {p: offset for p, offset in offsets.items() if ends.get(p, 0) > offset}
+        if not waiting:
+            return
+        for found in committed_records(self._access, topic.name, waiting, PEEKED, PEEK_SECONDS):
+            headers = [(str(name), _bytes(value)) for name, value in _pairs(found)]
+            yield Message(_bytes(found.key()), _bytes(found.value()), headers)
+
+    def leader_epochs(
+        self, topic: Topic, ranges: Mapping[int, tuple[int, int]]
+    ) -> Mapping[int, Sequence[tuple[int, int]]]:
+        return self._offsets.leader_epochs(topic, ranges)
+
+    def topics(self) -> list[Topic]:
+        """All that are not internal to Kafka."""
+        return self._topics.list()
+
+
+def _pairs(message: KafkaMessage) -> list[tuple[str, str | bytes | None]]:
+    return cast(list[tuple[str, str | bytes | None]], message.headers() or [])
+
+
+def _bytes(data: str | bytes | None) -> bytes | None:
+    return data.encode() if isinstance(data, str) else data

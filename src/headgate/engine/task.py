@@ -88,6 +88,7 @@ class TableTask:
             "seconds": round(report.seconds, 3),
             "at": wall,
             "snapshot_id": str(report.snapshot_id),
+            **({"bad": report.bad} if report.bad else {}),
         }
 
     def failed(self, now: float) -> None:

@@ -38,7 +38,7 @@ def create_app(
 ) -> FastAPI:
     """`mounts` are the embedded registry and catalog, by path; `/healthz` asks all `checks` and the store."""
     found = Overview(runtime, store)
-    topics = Topics(runtime.kafka)
+    topics = Topics(runtime.kafka_access)
     app = FastAPI(
         title="Headgate",
         version=__version__,
@@ -50,7 +50,7 @@ def create_app(
     )
     app.add_middleware(OwnOrigin)
     answer_failures(app)
-    tables = tables_router(store, topics, Offsets(runtime.kafka))
+    tables = tables_router(store, topics, Offsets(runtime.kafka_access))
     for router in (control_router(found), tables, topics_router(store, topics)):
         app.include_router(router, prefix=API, responses=RESPONSES)
     for path, router in (mounts or {}).items():

@@ -7,7 +7,7 @@ from typing import Any
 
 from headgate import __version__
 from headgate.embedded.runtime import Runtime
-from headgate.model import Start, StartKind
+from headgate.model import OnError, Start, StartKind
 from headgate.store import ProcessRecord, Store, TableRecord
 
 PROCESSES = ("broker", "server", "engine", "query")
@@ -66,8 +66,17 @@ def table(record: TableRecord) -> dict[str, Any]:
         "lag": detail.get("lag"),
         "freshness": freshness(detail),
         "rows": detail.get("rows"),
+        "dead_letters": dead_letters(record),
         "updated_at": record.status.updated_at,
     }
+
+
+def dead_letters(record: TableRecord) -> dict[str, Any] | None:
+    """Where a table's dead letters are; none where its policy keeps none."""
+    if record.spec.on_error is not OnError.LOG:
+        return None
+    known = record.status.detail.get("dead_letters")
+    return {"name": record.spec.dead_letters_name, "exists": known == record.spec.dead_letters_name}
 
 
 def freshness(detail: Mapping[str, Any]) -> float | None:

@@ -1,5 +1,5 @@
 """Control state: what is wanted, and where it stands."""
 
-from headgate.store.store import ProcessRecord, Store, TableRecord, TableStatus
+from headgate.store.store import ProcessRecord, Request, Store, TableRecord, TableStatus
 
-__all__ = ["ProcessRecord", "Store", "TableRecord", "TableStatus"]
+__all__ = ["ProcessRecord", "Request", "Store", "TableRecord", "TableStatus"]

@@ -1,6 +1,7 @@
 """The records that CLI, API and configuration write and that the engine reconciles."""
 
 import time
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -22,7 +23,21 @@ _tables = sa.Table(
     sa.Column("desired", sa.String),
     sa.Column("sync_request", sa.String),
     sa.Column("created_at", sa.Float),
+    sa.Column("origin", sa.String),
+    sa.Column("stamp", sa.String),
 )
+_requests = sa.Table(
+    "requests",
+    _metadata,
+    sa.Column("id", sa.String, primary_key=True),
+    sa.Column("topic", sa.String),
+    sa.Column("kind", sa.String),
+    sa.Column("arguments", sa.JSON),
+    sa.Column("state", sa.String),
+    sa.Column("result", sa.JSON),
+    sa.Column("created_at", sa.Float),
+)
+_declined = sa.Table("declined_topics", _metadata, sa.Column("topic", sa.String, primary_key=True))
 _status = sa.Table(
     "table_status",
     _metadata,
@@ -75,6 +90,21 @@ class TableRecord:
     sync_request: str | None
     created_at: float
     status: TableStatus
+    # `request`: somebody asked for it. `pattern`: the configuration did.
+    origin: str = "request"
+
+
+@dataclass(frozen=True)
+class Request:
+    """Something that the engine is asked to do with a table, once: `waiting`, `done` or `failed`."""
+
+    id: str
+    topic: str
+    kind: str
+    arguments: Mapping[str, Any]
+    state: str
+    result: Mapping[str, Any]
+    created_at: float
 
 
 @dataclass(frozen=True)
@@ -107,22 +137,82 @@ class Store:
 
     # -- tables
 
-    def enable_table(self, spec: TableSpec) -> None:
+    def enable_table(self, spec: TableSpec, origin: str = "request") -> None:
         """A new table is Pending until the engine takes it up; one that is enabled already is refused."""
         now = time.time()
         with self.engine.begin() as connection:
             if connection.execute(sa.select(_tables).where(_tables.c.topic == spec.topic)).first():
                 raise AlreadyExists(
                     f"Topic '{spec.topic}' is a table already.",
-                    f"See `headgate table show {spec.topic}`; disable it first to enable it differently.",
+                    f"See `headgate table show {spec.topic}`; change it with `headgate table alter`.",
                 )
             connection.execute(
                 _tables.insert().values(
-                    topic=spec.topic, spec=spec.to_dict(), desired="enabled", created_at=now
+                    topic=spec.topic,
+                    spec=spec.to_dict(),
+                    desired="enabled",
+                    created_at=now,
+                    origin=origin,
+                    stamp=uuid.uuid4().hex,
                 )
             )
+            connection.execute(_declined.delete().where(_declined.c.topic == spec.topic))
             self._put_status(connection, spec.topic, TableState.PENDING, "waiting for the engine", {})
             self._log(connection, spec.topic, "enabled", f"from {spec.start.kind.value}")
+
+    def alter_table(self, spec: TableSpec) -> None:
+        """Another wish for a table that is there; the engine follows."""
+        with self.engine.begin() as connection:
+            self._update_table(connection, spec.topic, spec=spec.to_dict())
+            self._log(connection, spec.topic, "altered", "by request")
+
+    def declined(self) -> set[str]:
+        """Topics that were disabled by hand: no pattern enables them again."""
+        with reading(self.engine) as connection:
+            return set(connection.execute(sa.select(_declined.c.topic)).scalars())
+
+    def ask(self, topic: str, kind: str, arguments: Mapping[str, Any]) -> str:
+        """A request to the engine; its id."""
+        found = uuid.uuid4().hex
+        with self.engine.begin() as connection:
+            self._update_table(connection, topic)
+            connection.execute(
+                _requests.insert().values(
+                    id=found,
+                    topic=topic,
+                    kind=kind,
+                    arguments=dict(arguments),
+                    state="waiting",
+                    result={},
+                    created_at=time.time(),
+                )
+            )
+        return found
+
+    def request(self, request_id: str) -> Request:
+        with reading(self.engine) as connection:
+            query = sa.select(_requests).where(_requests.c.id == request_id)
+            row = connection.execute(query).mappings().first()
+        if row is None:
+            raise NotFound(f"There is no request {request_id}.")
+        return Request(**row)
+
+    def waiting(self) -> dict[str, list[Request]]:
+        """By topic, the requests that the engine has not carried out yet, oldest first."""
+        query = sa.select(_requests).where(_requests.c.state == "waiting").order_by(_requests.c.created_at)
+        found: dict[str, list[Request]] = {}
+        with reading(self.engine) as connection:
+            for row in connection.execute(query).mappings():
+                found.setdefault(row["topic"], []).append(Request(**row))
+        return found
+
+    def answer(self, request: Request, state: str, result: Mapping[str, Any]) -> None:
+        """What came of a request."""
+        with self.engine.begin() as connection:
+            mine = _requests.c.id == request.id
+            connection.execute(_requests.update().where(mine).values(state=state, result=dict(result)))
+            said = ", ".join(f"{key}: {value}" for key, value in result.items())
+            self._log(connection, request.topic, f"{request.kind} {state}", said)
 
     def set_desired(self, topic: str, desired: str) -> None:
         """`enabled` or `suspended`; the engine follows."""
@@ -150,6 +240,9 @@ class Store:
             found = connection.execute(_tables.delete().where(_tables.c.topic == topic))
             if not found.rowcount:
                 raise _no_table(topic)
+            connection.execute(_requests.delete().where(_requests.c.topic == topic))
+            connection.execute(_declined.delete().where(_declined.c.topic == topic))
+            connection.execute(_declined.insert().values(topic=topic))
             connection.execute(_status.delete().where(_status.c.topic == topic))
             self._log(connection, topic, "disabled", "by request")
 
@@ -158,11 +251,11 @@ class Store:
             rows = connection.execute(self._select_tables().order_by(_tables.c.topic)).mappings()
             return [_table_record(row) for row in rows]
 
-    def wants(self) -> set[tuple[str, str, str | None]]:
-        """Topic, desired state and sync request of each table: a small read, to see whether they changed."""
+    def wants(self) -> set[tuple[str, str]]:
+        """Each table with a stamp of the last thing that was wanted of it: a small read."""
         with reading(self.engine) as connection:
-            rows = connection.execute(sa.select(_tables.c.topic, _tables.c.desired, _tables.c.sync_request))
-            return {(row.topic, row.desired, row.sync_request) for row in rows}
+            rows = connection.execute(sa.select(_tables.c.topic, _tables.c.stamp))
+            return {(row.topic, row.stamp) for row in rows}
 
     def table(self, topic: str) -> TableRecord:
         with reading(self.engine) as connection:
@@ -246,6 +339,7 @@ class Store:
         ).join(_status, _status.c.topic == _tables.c.topic)
 
     def _update_table(self, connection: Connection, topic: str, **values: Any) -> None:
+        values["stamp"] = uuid.uuid4().hex
         if not connection.execute(_tables.update().where(_tables.c.topic == topic).values(**values)).rowcount:
             raise _no_table(topic)
 
@@ -293,7 +387,12 @@ def _table_record(row: RowMapping) -> TableRecord:
         TableState(row["state"]), row["reason"], row["since"], row["detail"], row["updated_at"]
     )
     return TableRecord(
-        TableSpec.from_dict(row["spec"]), row["desired"], row["sync_request"], row["created_at"], status
+        TableSpec.from_dict(row["spec"]),
+        row["desired"],
+        row["sync_request"],
+        row["created_at"],
+        status,
+        row["origin"],
     )
 
 

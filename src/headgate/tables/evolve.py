@@ -1,103 +1,334 @@
 """The schemas that a table's records are written with, and the columns that hold them all."""
 
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pyspark.sql import types as t
 
-from headgate.decode.avro import table_type
-from headgate.decode.project import case_conflict, fits
-from headgate.errors import BadRecords, NotFound, SchemaConflict, UnsupportedSchema
+from headgate.decode.connect import is_envelope
+from headgate.decode.project import case_conflict, fits, paths, renamed
+from headgate.decode.reader import Reader
+from headgate.errors import BadRecords, NotFound, SchemaConflict, TableStopped, UnsupportedSchema
+from headgate.model import RecordFormat, RecordTypes, TableSpec, Tombstones
+from headgate.tables.frames import Frame, prefix_frame
 from headgate.tables.lake import Lake
-from headgate.tables.lane import BadRecord
+from headgate.tables.readers import (
+    OneOf,
+    Schema,
+    connect_schema,
+    frame_of,
+    message_marks,
+    plain_reader,
+    registered_reader,
+)
+from headgate.tables.records import Entry, Part, RecordPlan, metadata_columns
+from headgate.tables.renames import Rename, names_for, renames_of
 
-
-class Schema(Protocol):
-    """A registered schema, self-contained."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def text(self) -> str: ...
+RENAMES_KEY = "headgate.renames"
+NUMBERS_KEY = "headgate.field-numbers"
+RECORD_NAME_KEY = "headgate.record-name"
+CONNECT_SCHEMA_KEY = "headgate.connect-schema"
 
 
 class Schemas(Protocol):
-    """Where schemas come from. Both raise RegistryUnavailable when it does not answer: a pause, no more."""
+    """Where schemas come from. All raise RegistryUnavailable when it does not answer: a pause, no more."""
 
     def schema(self, schema_id: int) -> Schema: ...
+    def schema_by_guid(self, guid: str) -> Schema: ...
     def latest(self, subject: str) -> Schema | None: ...
 
 
-class SchemasInPlay:
-    """The schema ids met in the records of one topic. One that no record uses changes nothing."""
+@dataclass(frozen=True)
+class Message:
+    """A record looked at before there is a table."""
 
-    def __init__(self, topic: str, schemas: Schemas, lake: Lake) -> None:
-        self._topic = topic
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+
+
+@dataclass
+class _Known:
+    """One schema in play."""
+
+    reader: Reader
+    schema_id: int
+
+
+@dataclass
+class _InPlay:
+    """What is known of a part, keys or values."""
+
+    name: str
+    format: RecordFormat
+    framed: dict[Frame, _Known] = field(default_factory=dict)
+    plain: Reader | None = None
+
+    @property
+    def readers(self) -> list[Reader]:
+        return [self.plain] if self.plain is not None else [known.reader for known in self.framed.values()]
+
+
+class SchemasInPlay:
+    """The schemas met in the records of one topic. One that no record uses changes nothing."""
+
+    def __init__(self, spec: TableSpec, schemas: Schemas, lake: Lake) -> None:
+        self._spec = spec
         self._schemas = schemas
         self._lake = lake
-        self.texts: dict[int, str] = {}
+        self._value = _InPlay("value", spec.value_format)
+        self._connect_schema: str | None = None
+        self._key = None if spec.key_format is RecordFormat.NONE else _InPlay("key", spec.key_format)
+        for part, columns in ((self._value, spec.value_columns), (self._key, spec.key_columns)):
+            if part is not None and part.format not in (RecordFormat.AUTO, RecordFormat.CONNECT_JSON):
+                part.plain = plain_reader(part.format, columns, part.name)
 
-    def newest_columns(self) -> t.StructType | None:
-        """What a new table has for columns; None while the topic has no schema."""
-        latest = self._schemas.latest(f"{self._topic}-value")
-        return None if latest is None else table_type(self._avro(latest))
+    @property
+    def ids(self) -> list[int]:
+        return sorted({known.schema_id for known in self._value.framed.values()})
 
-    def evolve(self, table: Any) -> t.StructType:
-        """The table's columns, after they were brought to hold every schema in play."""
+    @property
+    def _parts(self) -> list[_InPlay]:
+        return [self._value] + ([self._key] if self._key is not None else [])
+
+    # -- a new table
+
+    def first_columns(self, peek: Callable[[], Iterable[Message]]) -> t.StructType | None:
+        """What a new table has for columns; None while nothing tells the schema of its values."""
+        messages: list[Message] | None = None
+        found: dict[str, t.StructType] = {}
+        for part in self._parts:
+            reader = part.plain or self._latest(part)
+            if reader is None:
+                messages = list(peek()) if messages is None else messages
+                reader = self._of_first(part, messages)
+            if reader is not None:
+                found[part.name] = reader.type
+        if "value" not in found:
+            return None
+        self._check_metadata(found["value"])
+        value_names = {name.lower() for name in found["value"].names}
+        key = found.get("key", t.StructType())
+        extra = [column for column in key.fields if column.name.lower() not in value_names]
+        return t.StructType([*found["value"].fields, *extra, *metadata_columns(self._spec.metadata).fields])
+
+    def first_properties(self) -> dict[str, str]:
+        """What else is to be known of a new table."""
+        return {} if self._connect_schema is None else {CONNECT_SCHEMA_KEY: self._connect_schema}
+
+    def _latest(self, part: _InPlay) -> Reader | None:
+        if part.format is not RecordFormat.AUTO:
+            return None
+        latest = self._schemas.latest(f"{self._spec.topic}-{part.name}")
+        return None if latest is None else self._reader(latest, None, part)
+
+    def _of_first(self, part: _InPlay, messages: Iterable[Message]) -> Reader | None:
+        """The reader of the first message that tells: subjects need not be named after the topic."""
+        for message in messages:
+            data = message.value if part.name == "value" else message.key
+            if data is None:
+                continue
+            if part.format is RecordFormat.CONNECT_JSON:
+                self._connect_schema = connect_schema(data)
+                if self._connect_schema is not None:
+                    part.plain = plain_reader(part.format, self._connect_schema, part.name)
+                    return part.plain
+                continue
+            frame = frame_of(data, message.headers, part.name)
+            schema = None if frame is None else self._schema_of(frame)
+            if schema is not None and frame is not None:
+                rest = frame.rest if frame.in_header else data[len(frame.mark) :]
+                return self._reader(schema, rest, part)
+        return None
+
+    def _reader(self, schema: Schema, indexes: bytes | None, part: _InPlay) -> Reader:
+        reader = registered_reader(schema, indexes, part.name)
+        several = part.name == "value" and self._spec.record_types is RecordTypes.UNION
+        return OneOf(reader) if several else reader
+
+    # -- a batch
+
+    def evolve(self, table: Any) -> RecordPlan:
+        """How to read, after the table's columns were brought to hold every schema in play."""
         columns = self._lake.columns(table)
-        if not self.texts:
-            self._guess(columns)
-        for schema in self.texts.values():
-            found = table_type(schema)
-            clash = case_conflict(found, columns)
-            if clash is not None:
-                raise SchemaConflict(
-                    f"Field '{clash}' of topic '{self._topic}' differs only by case from a column.",
-                    "Name it as the table does, or disable the table with --purge and enable it again.",
-                )
-            if not fits(found, columns):
-                columns = self._lake.add_columns(table, found)
-        return columns
+        properties = table.properties()
+        if self._value.format is RecordFormat.CONNECT_JSON:
+            schema = properties.get(CONNECT_SCHEMA_KEY)
+            self._value.plain = plain_reader(RecordFormat.CONNECT_JSON, schema, "value")
+        for part in self._parts:
+            if part.format is RecordFormat.AUTO and not part.framed:
+                self._guess(part, columns)
+        self._check_record_names(table)
+        columns, renames = self._rename(table, columns)
+        columns = self.add_metadata(table, columns)
+        plans: dict[str, Part] = {}
+        taken: set[str] = set()
+        for part in self._parts:
+            entries = {
+                frame: Entry(known.reader, known.schema_id, names_for(known.reader, known.schema_id, renames))
+                for frame, known in part.framed.items()
+            }
+            plain = (
+                None if part.plain is None else Entry(part.plain, None, names_for(part.plain, None, renames))
+            )
+            for entry in [plain] if plain is not None else entries.values():
+                found = renamed(entry.reader.type, entry.names)
+                assert isinstance(found, t.StructType)
+                if part.name == "key":
+                    found = t.StructType([c for c in found.fields if c.name.lower() not in taken])
+                else:
+                    self._check_metadata(found)
+                    taken |= {name.lower() for name in found.names}
+                columns = self._widen(table, columns, found)
+            plans[part.name] = Part(part.name, entries, plain)
+        skip = self._spec.tombstones is Tombstones.SKIP or any(
+            is_envelope(reader.type) for reader in self._value.readers
+        )
+        return RecordPlan(columns, plans["value"], plans.get("key"), self._spec.metadata, skip)
 
-    def learn(self, bad: list[BadRecord]) -> None:
-        """New schema ids join those in play; any other bad record stops the table."""
-        for record in bad:
-            if record.schema_id is None or record.schema_id in self.texts:
-                raise _stopped(self._topic, record, record.problem)
-            try:
-                self.texts[record.schema_id] = self._avro(self._schemas.schema(record.schema_id))
-            except NotFound as error:
-                problem = f"its schema {record.schema_id} is not registered"
-                raise _stopped(self._topic, record, problem) from error
+    def add_metadata(self, table: Any, columns: t.StructType) -> t.StructType:
+        """Metadata columns that are wanted since the table was made."""
+        extra = metadata_columns(self._spec.metadata)
+        return columns if fits(extra, columns) else self._lake.add_columns(table, extra)
 
-    def _guess(self, columns: t.StructType) -> None:
+    def learn(
+        self, part: str, unknown: Iterable[Frame], present: Callable[[str, Sequence[bytes]], list[bytes]]
+    ) -> set[Frame]:
+        """Frames met for the first time join those in play; those returned are not in the registry.
+
+        `present` says which of several marks values of this batch begin with: a Protobuf schema holds several
+        message types, told apart by what follows its id.
+        """
+        missing: set[Frame] = set()
+        known = self._value if part == "value" else self._key
+        assert known is not None
+        for frame in sorted(unknown):
+            schema = self._schema_of(frame)
+            if schema is None:
+                missing.add(frame)
+                continue
+            if schema.type != "PROTOBUF" or frame.in_header:
+                known.framed[frame] = _Known(self._reader(schema, frame.rest, known), schema.id)
+                continue
+            marks = [frame.mark + index for index in message_marks(schema)]
+            found = present(part, marks)
+            if not found:
+                missing.add(frame)
+            for mark in found:
+                reader = self._reader(schema, mark[len(frame.mark) :], known)
+                known.framed[Frame(False, mark)] = _Known(reader, schema.id)
+        return missing
+
+    def _schema_of(self, frame: Frame) -> Schema | None:
+        try:
+            if frame.schema_id is not None:
+                return self._schemas.schema(frame.schema_id)
+            return None if frame.guid is None else self._schemas.schema_by_guid(frame.guid)
+        except NotFound:
+            return None
+
+    def _guess(self, part: _InPlay, columns: t.StructType) -> None:
         """The newest schema is likely the one in use: try it first, if the table holds it as it is.
 
         Only then: a schema that was registered and never used must not change a table, nor stop it.
         """
-        latest = self._schemas.latest(f"{self._topic}-value")
-        if latest is None or latest.type != "AVRO":
+        latest = self._schemas.latest(f"{self._spec.topic}-{part.name}")
+        if latest is None:
             return
         try:
-            likely = fits(table_type(latest.text), columns)
+            reader = self._reader(latest, None, part)
         except UnsupportedSchema:
             return
-        if likely:
-            self.texts[latest.id] = latest.text
+        if fits(reader.type, columns):
+            index = b"\x00" if latest.type == "PROTOBUF" else b""
+            part.framed[prefix_frame(latest.id, index)] = _Known(reader, latest.id)
 
-    def _avro(self, schema: Schema) -> str:
-        if schema.type != "AVRO":
+    # -- columns
+
+    def _widen(self, table: Any, columns: t.StructType, found: t.StructType) -> t.StructType:
+        clash = case_conflict(found, columns)
+        if clash is not None:
             raise SchemaConflict(
-                f"Schema {schema.id} of topic '{self._topic}' is {schema.type}, not AVRO.",
-                "Only Avro is decoded now: disable the table until its format is.",
+                f"Field '{clash}' of topic '{self._spec.topic}' differs only by case from a column.",
+                "Name it as the table does, or disable the table with --purge and enable it again.",
             )
-        return schema.text
+        return columns if fits(found, columns) else self._lake.add_columns(table, found)
+
+    def _check_metadata(self, found: t.StructType) -> None:
+        own = {m.column: m for m in self._spec.metadata}
+        clash = next((name for name in found.names if name.lower() in own), None)
+        if clash is not None:
+            raise SchemaConflict(
+                f"Field '{clash}' of topic '{self._spec.topic}' has the name of a metadata column.",
+                f"Choose other metadata columns: `headgate table alter {self._spec.topic} --metadata …`.",
+            )
+
+    def _check_record_names(self, table: Any) -> None:
+        """Records of another type must not be poured into the columns of this one."""
+        if self._spec.record_types is not RecordTypes.SINGLE:
+            return
+        first = table.properties().get(RECORD_NAME_KEY)
+        for reader in self._value.readers:
+            if reader.record_name is None:
+                continue
+            if first is None:
+                first = reader.record_name
+                self._lake.set_property(table, RECORD_NAME_KEY, first)
+            if reader.record_name != first:
+                raise SchemaConflict(
+                    f"Topic '{self._spec.topic}' has records of type {reader.record_name}, "
+                    f"its table is of type {first}.",
+                    "To have each type as a struct column of one table, disable it with --purge and enable "
+                    "it with --record-types union.",
+                )
+
+    def _rename(self, table: Any, columns: t.StructType) -> tuple[t.StructType, Sequence[Rename]]:
+        """Columns whose field has another name now keep their id."""
+        properties = table.properties()
+        stored = [Rename(**one) for one in json.loads(properties.get(RENAMES_KEY) or "[]")]
+        numbers: dict[str, int] = json.loads(properties.get(NUMBERS_KEY) or "{}")
+        renames, seen = list(stored), dict(numbers)
+        for old, new in self._spec.renames.items():
+            wish = Rename(old, new, None)
+            if wish not in renames:
+                columns = self._rename_column(table, columns, wish, must=True)
+                renames.append(wish)
+        ordered = sorted(self._value.framed.values(), key=lambda known: known.schema_id)
+        for known in ordered:
+            for rename in renames_of(known.reader, known.schema_id, seen):
+                if rename not in renames:
+                    columns = self._rename_column(table, columns, rename, must=False)
+                    renames.append(rename)
+            seen |= known.reader.field_numbers
+        changed = {}
+        if renames != stored:
+            changed[RENAMES_KEY] = json.dumps([vars(one) for one in renames])
+        if seen != numbers:
+            changed[NUMBERS_KEY] = json.dumps(seen)
+        for key, text in changed.items():
+            self._lake.set_property(table, key, text)
+        return columns, renames
+
+    def _rename_column(self, table: Any, columns: t.StructType, rename: Rename, must: bool) -> t.StructType:
+        present = set(paths(columns))
+        old, new = rename.path, rename.new_path
+        if old not in present:
+            return columns
+        if new in present:
+            if not must:
+                return columns
+            raise TableStopped(
+                f"Column '{old}' of table '{self._spec.topic}' cannot become '{new}': both exist.",
+                "Rename it before records with the new name come, or take the instruction back.",
+            )
+        return self._lake.rename_column(table, old, rename.to)
 
 
-def _stopped(topic: str, record: BadRecord, problem: str) -> BadRecords:
+def stopped(topic: str, partition: int, offset: int, problem: str) -> BadRecords:
     return BadRecords(
-        f"A record of topic '{topic}' cannot be decoded (partition {record.partition}, "
-        f"offset {record.offset}): {problem}.",
-        "Nothing of its batch was written. Register what is missing, then `headgate table resume`.",
+        f"The record of topic '{topic}' at partition {partition}, offset {offset} {problem}.",
+        "Nothing of its batch was written. Register what is missing, then `headgate table resume`; or let "
+        f"bad records go to the dead letters: `headgate table alter {topic} --on-error log`.",
     )

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -11,8 +11,16 @@ from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
-from headgate.errors import CatalogUnavailable, CommitUnknown, ForeignTable, SchemaConflict, StaleBatch
-from headgate.model import BATCH_KEY, MANAGED_KEY, TOPIC_KEY, Batch
+from headgate.errors import (
+    CatalogUnavailable,
+    CommitUnknown,
+    ForeignTable,
+    SchemaConflict,
+    StaleBatch,
+    TableStopped,
+)
+from headgate.model import BATCH_KEY, DEAD_LETTERS_KEY, MANAGED_KEY, REPLAY_KEY, TOPIC_KEY, Batch
+from headgate.partition import PartitionField
 from headgate.spark import CATALOG
 
 log = logging.getLogger(__name__)
@@ -46,8 +54,9 @@ class Lake:
                 CATALOG, dict(properties), context._jsc.hadoopConfiguration()
             )
 
-    def load(self, topic: str) -> Any | None:
-        """Iceberg's Table for a topic, or None when there is none. One that is not ours is refused."""
+    def load(self, topic: str, dead_letters: bool = False) -> Any | None:
+        """Iceberg's Table for a topic, or None when there is none. One that is not ours is refused, and one
+        that holds something else than is asked for."""
         with catalog_errors(f"load table '{topic}'"):
             try:
                 table = self._catalog.loadTable(self._identifier(topic))
@@ -61,13 +70,27 @@ class Lake:
                 f"There is a table '{self.namespace}.{topic}' that Headgate did not make.",
                 "Rename that table, or disable this one without --purge.",
             )
+        if (properties.get(DEAD_LETTERS_KEY) == "true") != dead_letters:
+            holds = "the rows of a topic" if dead_letters else "dead letters"
+            raise ForeignTable(
+                f"Table '{self.namespace}.{topic}' holds {holds}.",
+                "Choose another name for the dead letters (--dead-letters), or leave this topic alone.",
+            )
         return table
 
-    def create(self, topic: str, columns: t.StructType, properties: Mapping[str, str]) -> Any:
+    def create(
+        self,
+        topic: str,
+        columns: t.StructType,
+        partition: Sequence[PartitionField],
+        properties: Mapping[str, str],
+    ) -> Any:
         """A new, empty, managed table."""
+        schema = self._schema(columns)
+        spec = self._partition_spec(topic, schema, partition)
         with catalog_errors(f"create table '{topic}'"):
             self._create_namespace()
-            builder = self._catalog.buildTable(self._identifier(topic), self._schema(columns))
+            builder = self._catalog.buildTable(self._identifier(topic), schema).withPartitionSpec(spec)
             for key, value in {**_PROPERTIES, TOPIC_KEY: topic, **properties}.items():
                 builder = builder.withProperty(key, value)
             return builder.create()
@@ -99,11 +122,60 @@ class Lake:
         table.refresh()
         return self.columns(table)
 
+    def rename_column(self, table: Any, path: str, name: str) -> t.StructType:
+        """The column keeps its id, and so its values; the columns that came of it."""
+        column = path.replace("[]", ".element").replace("{}", ".value")
+        with catalog_errors(f"rename column '{path}' of table '{table.name()}'"):
+            table.updateSchema().renameColumn(column, name).commit()
+        table.refresh()
+        return self.columns(table)
+
+    def partition_by(self, table: Any, wanted: Sequence[PartitionField]) -> bool:
+        """New rows are laid out so; whether that is a change. Rows that are there stay where they are."""
+        schema, now = table.schema(), {}
+        for field in table.spec().fields():
+            if field.transform().toString() != "void":
+                now[(schema.findColumnName(field.sourceId()), field.transform().toString())] = field.name()
+        want = {(field.column, field.iceberg_transform): field for field in wanted}
+        if now.keys() == want.keys():
+            return False
+        expressions = self._jvm.org.apache.iceberg.expressions.Expressions
+        with catalog_errors(f"partition table '{table.name()}'"), _partition_errors(table.name(), wanted):
+            update = table.updateSpec()
+            for key in now.keys() - want.keys():
+                update = update.removeField(now[key])
+            for field in wanted:
+                if (field.column, field.iceberg_transform) not in now:
+                    make = getattr(expressions, "ref" if field.transform == "identity" else field.transform)
+                    sizes = () if field.size is None else (field.size,)
+                    update = update.addField(make(field.column, *sizes))
+            update.commit()
+        table.refresh()
+        return True
+
+    def refresh(self, table: Any) -> None:
+        with catalog_errors(f"read table '{table.name()}'"):
+            table.refresh()
+
+    @staticmethod
+    def parent(table: Any, snapshot: Any) -> Any | None:
+        """The snapshot before this one, as far as it is reachable."""
+        found = snapshot.parentId()
+        return table.snapshot(found) if found is not None else None
+
     def set_property(self, table: Any, key: str, value: str) -> None:
         with catalog_errors(f"set '{key}' of table '{table.name()}'"):
             table.updateProperties().set(key, value).commit()
 
-    def commit(self, table: Any, topic: str, files: Iterable[Any], batch: Batch, head: Any | None) -> Any:
+    def commit(
+        self,
+        table: Any,
+        topic: str,
+        files: Iterable[Any],
+        batch: Batch,
+        head: Any | None,
+        extra: Mapping[str, str] | None = None,
+    ) -> Any:
         """*The* commit: the batch's files and its position in one snapshot, which is returned.
 
         Judged twice. This driver refuses when `head`, the snapshot that the position was read from, is no
@@ -111,30 +183,43 @@ class Lake:
         batch does not start at the position of the snapshot that the request names. Either way nothing
         changes.
         """
+        summary = {**batch.summary(), **(extra or {})}
+        head = self.append(table, topic, files, summary, head)
+        if head.summary().get(BATCH_KEY) != batch.id:
+            raise StaleBatch(f"Table '{topic}' has moved on since batch {batch.id} was committed.")
+        return head
+
+    def append(
+        self, table: Any, topic: str, files: Iterable[Any], summary: Mapping[str, str], head: Any | None
+    ) -> Any:
+        """Files in a snapshot on top of `head`, and of nothing else; the newest snapshot, likely that one."""
         append = table.newAppend()
         for file in files:
             append.appendFile(file)
-        for key, value in batch.summary().items():
+        for key, value in summary.items():
             append.set(key, value)
         append.validateWith(self._still_at(head))
         with catalog_errors(f"commit to table '{topic}'"):
             append.commit()
         # Iceberg has refreshed the table since: the newest snapshot may already be somebody else's.
-        head = table.currentSnapshot()
-        if head.summary().get(BATCH_KEY) != batch.id:
-            raise StaleBatch(f"Table '{topic}' has moved on since batch {batch.id} was committed.")
-        return head
+        return table.currentSnapshot()
 
     def find_batch(self, table: Any, batch: Batch, head: Any | None) -> Any | None:
         """The snapshot of a batch among those after `head`, as the catalog knows the table now."""
-        with catalog_errors(f"read the history of table '{table.name()}'"):
-            table.refresh()
+        self.refresh(table)
+        return self._find(table, BATCH_KEY, batch.id, head)
+
+    def find_replay(self, table: Any, replay_id: str) -> Any | None:
+        """The snapshot of a replay, anywhere in the history, as the catalog knows the table now."""
+        self.refresh(table)
+        return self._find(table, REPLAY_KEY, replay_id, None)
+
+    def _find(self, table: Any, key: str, value: str, until: Any | None) -> Any | None:
         snapshot = table.currentSnapshot()
-        while snapshot is not None and not snapshot.equals(head):
-            if snapshot.summary().get(BATCH_KEY) == batch.id:
+        while snapshot is not None and not snapshot.equals(until):
+            if snapshot.summary().get(key) == value:
                 return snapshot
-            parent = snapshot.parentId()
-            snapshot = table.snapshot(parent) if parent is not None else None
+            snapshot = self.parent(table, snapshot)
         return None
 
     def delete_files(self, table: Any, files: Iterable[Any]) -> None:
@@ -159,6 +244,14 @@ class Lake:
     def _schema(self, columns: t.StructType) -> Any:
         spark_type = self._jvm.org.apache.spark.sql.types.DataType.fromJson(columns.json())
         return self._jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(spark_type)
+
+    def _partition_spec(self, topic: str, schema: Any, wanted: Sequence[PartitionField]) -> Any:
+        with _partition_errors(topic, wanted):
+            builder = self._jvm.org.apache.iceberg.PartitionSpec.builderFor(schema)
+            for field in wanted:
+                sizes = () if field.size is None else (field.size,)
+                builder = getattr(builder, field.transform)(field.column, *sizes)
+            return builder.build()
 
     def _namespace(self) -> Any:
         levels = self._array(self._jvm.java.lang.String, self.namespace)
@@ -199,6 +292,27 @@ class Lake:
         for index, item in enumerate(items):
             found[index] = item
         return found
+
+
+@contextmanager
+def _partition_errors(name: str, wanted: Sequence[PartitionField]) -> Iterator[None]:
+    """Iceberg refuses a column that is not there, or that a transform cannot take."""
+    try:
+        yield
+    except (IllegalArgumentException, Py4JJavaError) as error:
+        if isinstance(error, Py4JJavaError) and _java_name(error) not in (
+            "ValidationException",
+            "IllegalArgumentException",
+        ):
+            raise
+        said = str(
+            error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error
+        ).splitlines()[0]
+        fields = ", ".join(map(str, wanted))
+        raise TableStopped(
+            f"Table '{name}' cannot be partitioned by {fields}: {said}.",
+            "Choose columns that it has: `headgate table alter … --partition`.",
+        ) from error
 
 
 _UNAVAILABLE = {

@@ -12,17 +12,13 @@ from typing import Any, cast
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql import types as t
 
-from headgate.decode.avro import decode, is_whole, null_record, table_type
-from headgate.decode.project import project, same_type
-from headgate.decode.text import is_text_valid
 from headgate.model import Batch
+from headgate.tables.frames import Frame
+from headgate.tables.records import BAD_RECORD, SKIPPED, SOURCE, UNKNOWN_SCHEMA, RecordPlan
 
-# One magic byte, four bytes of schema id, then Avro.
-PREFIX_LENGTH = 5
 # What the lane asks of the session it runs in.
 SESSION = {
     # Names of fields and tables are taken as they are written.
@@ -40,8 +36,8 @@ _FETCH = {
     "kafka.fetch.max.bytes": str(16 * 1024 * 1024),
     "kafka.max.partition.fetch.bytes": str(16 * 1024 * 1024),
 }
-# What a task says when it meets a record that does not decode; looked for in the failure of its job.
-_BAD_RECORD = "headgate: a record does not decode"
+# With more partitions than this in a batch, rows are sorted by partition first: each open file takes memory.
+MANY_PARTITIONS = 32
 
 
 @dataclass(frozen=True)
@@ -58,129 +54,135 @@ class Staged:
     def bytes(self) -> int:
         return sum(file.fileSizeInBytes() for file in self.files)
 
+    @property
+    def partitions(self) -> int:
+        """How many partitions of the table got rows."""
+        return len({file.partition().toString() for file in self.files})
+
 
 @dataclass(frozen=True)
-class BadRecord:
-    """One record that did not decode, and why."""
+class BadGroup:
+    """Bad records with the same problem: how many, the first of them, and the schema that nobody knows."""
 
+    kind: str
+    message: str
+    count: int
     partition: int
     offset: int
-    schema_id: int | None
-    problem: str
+    unknown: tuple[str, Frame] | None
 
 
 class SparkLane:
-    """Spark's Kafka batch source, `from_avro` with each writer's own schema, Iceberg's Parquet writer."""
+    """Spark's Kafka batch source, native readers, Iceberg's Parquet writer."""
 
-    def __init__(self, spark: SparkSession, bootstrap: str) -> None:
-        self._spark = spark
-        self._bootstrap = bootstrap
+    def __init__(self, spark: SparkSession, kafka: Mapping[str, str]) -> None:
+        """`kafka`: the source's options for this cluster."""
+        self.spark = spark
+        self._kafka = dict(kafka)
         self._jvm = cast(Any, spark._jvm)
 
-    def write(
-        self, batch: Batch, topic: str, table: Any, columns: t.StructType, schemas: Mapping[int, str]
-    ) -> Staged | None:
-        """Write `batch` to files of `table`; None, and no files, when some record does not decode.
-
-        The first bad record ends the job: counting them on the way would break Spark's generated code apart.
-        """
-        # Iceberg's source looks for its catalogs in the session of the calling thread, a worker's.
-        session = self._jvm.org.apache.spark.sql.classic.SparkSession
-        session.setActiveSession(cast(Any, self._spark)._jsparkSession)
-        record = f.col("record")
-        # No filter on the record: it would be pushed down, and each value decoded twice.
-        sound = f.when(record.isNotNull(), record).otherwise(f.raise_error(_BAD_RECORD))
-        decoded = self._decode(batch, topic, columns, schemas)
-        try:
-            return Staged(self._stage(decoded.select(sound.alias("record")).select("record.*"), table))
-        except (PySparkException, Py4JJavaError) as error:
-            if _BAD_RECORD in str(error):
-                return None
-            raise
-
-    def bad_records(
-        self, batch: Batch, topic: str, columns: t.StructType, schemas: Mapping[int, str], limit: int = 20
-    ) -> list[BadRecord]:
-        """The first bad record of each schema id, for the reason that a person reads."""
-        bad = (
-            self._decode(batch, topic, columns, schemas)
-            .where(f.col("record").isNull())
-            .groupBy("prefix")
-            .agg(f.min(f.struct("partition", "offset")).alias("at"))
-            .orderBy("at")
-            .limit(limit)
-        )
-        return [_bad_record(row.prefix, row["at"].partition, row["at"].offset) for row in bad.collect()]
-
-    def _decode(
-        self, batch: Batch, topic: str, columns: t.StructType, schemas: Mapping[int, str]
-    ) -> DataFrame:
-        """The range with `record`: a struct of the table's columns, NULL when it cannot be decoded.
-
-        In two steps, so that each value is decoded once however many columns are taken from it.
-        """
-        prefix = f.substring("value", 1, PREFIX_LENGTH)
-        body = f.expr(f"substring(value, {PREFIX_LENGTH + 1})")
-        decoded = []
-        record = f.lit(None).cast(columns)
-        for schema_id, schema in schemas.items():
-            name, blank = f"of_{schema_id}", f"blank_{schema_id}"
-            mine = prefix == f.lit(wire_prefix(schema_id))
-            decoded += [
-                f.when(mine, decode(body, schema)).alias(name),
-                (body == f.lit(null_record(schema))).alias(blank),
-            ]
-            written = table_type(schema)
-            whole = is_whole(f.col(name), f.col(blank), schema)
-            readable = is_text_valid(f.col(name), written)
-            if readable is not None:
-                whole = whole & readable
-            # Fields are copied one by one only where the record differs from the table.
-            fits_as_is = same_type(written, columns)
-            fitted = f.col(name) if fits_as_is else f.struct(*project(f.col(name), written, columns))
-            record = f.when(whole, fitted).otherwise(record)
-        return (
-            self._read(batch, topic)
-            .select("partition", "offset", prefix.alias("prefix"), *decoded)
-            .select("partition", "offset", "prefix", record.alias("record"))
-        )
-
-    def _read(self, batch: Batch, topic: str) -> DataFrame:
+    def read(self, batch: Batch, topic: str) -> DataFrame:
+        """The records of a batch, as they are in Kafka."""
         ranges = batch.ranges
         options = {
-            "kafka.bootstrap.servers": self._bootstrap,
+            **_FETCH,
+            **self._kafka,
             "kafka.isolation.level": "read_committed",
             "assign": json.dumps({topic: [r.partition for r in ranges]}),
             "startingOffsets": json.dumps({topic: {str(r.partition): r.start for r in ranges}}),
             "endingOffsets": json.dumps({topic: {str(r.partition): r.end for r in ranges}}),
             "failOnDataLoss": "true",
-            **_FETCH,
+            "includeHeaders": "true",
         }
-        return self._spark.read.format("kafka").options(**options).load()
+        return self.spark.read.format("kafka").options(**options).load()
 
-    def _stage(self, rows: DataFrame, table: Any) -> list[Any]:
+    def write(self, plan: RecordPlan, source: DataFrame, table: Any, sort: bool) -> Staged | None:
+        """Write all records to files of `table`; None, and no files, when some record is bad."""
+        try:
+            return Staged(self._stage(plan.rows(source), table, sort))
+        except (PySparkException, Py4JJavaError) as error:
+            if BAD_RECORD in str(error):
+                return None
+            raise
+
+    def bad(self, plan: RecordPlan, source: DataFrame, limit: int = 500) -> list[BadGroup]:
+        """The bad records, grouped; those with a schema that is not in play by that schema."""
+        mark: Column = f.col("value_mark")
+        if plan.key is not None:
+            mark = f.when(f.col("problem.part") == "key", f.col("key_mark")).otherwise(mark)
+        unknown = f.when(f.col("problem.class") == UNKNOWN_SCHEMA, mark).alias("mark")
+        found = (
+            plan.judged(source)
+            .where(f.col("problem").isNotNull() & (f.col("problem.class") != SKIPPED))
+            .groupBy("problem.class", "problem.message", "problem.part", unknown)
+            .agg(f.count(f.lit(1)).alias("count"), f.min(f.struct("partition", "offset")).alias("at"))
+            .orderBy("at")
+            .limit(limit)
+        )
+        return [
+            BadGroup(
+                row["class"],
+                row["message"],
+                row["count"],
+                row["at"].partition,
+                row["at"].offset,
+                None
+                if row["mark"] is None
+                else (row["part"], Frame(row["mark"].in_header, bytes(row["mark"].mark))),
+            )
+            for row in found.collect()
+        ]
+
+    def present(self, source: DataFrame, part: str, marks: Sequence[bytes]) -> list[bytes]:
+        """Those marks that some message begins with."""
+        begins = [
+            f.max(f.substring(part, 1, len(mark)) == f.lit(mark)).alias(str(number))
+            for number, mark in enumerate(marks)
+        ]
+        row = source.select(*begins).collect()[0]
+        return [mark for number, mark in enumerate(marks) if row[str(number)]]
+
+    def good(self, plan: RecordPlan, source: DataFrame) -> DataFrame:
+        """Where the good records are."""
+        sound = f.col("problem").isNull()
+        return plan.judged(source).where(sound).select("topic", "partition", "offset")
+
+    def write_good(self, plan: RecordPlan, source: DataFrame, table: Any, sort: bool) -> Staged:
+        """Only the good records; bad ones are another's business."""
+        rows = plan.judged(source).where(f.col("problem").isNull()).select("row.*")
+        return Staged(self._stage(rows, table, sort))
+
+    def dead(self, plan: RecordPlan, source: DataFrame) -> DataFrame:
+        """The bad records, raw, with what is wrong with them."""
+        bad = f.col("problem").isNotNull() & (f.col("problem.class") != SKIPPED)
+        return (
+            plan.judged(source)
+            .where(bad)
+            .select(
+                *SOURCE,
+                "schema_id",
+                f.col("problem.class").alias("error_class"),
+                f.col("problem.message").alias("error_message"),
+            )
+        )
+
+    def stage(self, rows: DataFrame, table: Any) -> Staged:
+        return Staged(self._stage(rows, table, sort=False))
+
+    def _stage(self, rows: DataFrame, table: Any, sort: bool) -> list[Any]:
         """Iceberg's writer for rewrites leaves its files with the coordinator instead of committing them."""
+        # Iceberg's source looks for its catalogs in the session of the calling thread, a worker's.
+        session = self._jvm.org.apache.spark.sql.classic.SparkSession
+        session.setActiveSession(cast(Any, self.spark)._jsparkSession)
         spark = self._jvm.org.apache.iceberg.spark
         cache = spark.SparkTableCache.get()
         coordinator = spark.FileRewriteCoordinator.get()
         group = str(uuid.uuid4())
         cache.add(group, table)
         try:
-            rows.write.format("iceberg").mode("append").save(group)
+            writer = rows.write.format("iceberg").mode("append")
+            writer.option("fanout-enabled", str(not sort).lower()).save(group)
             return list(coordinator.fetchNewFiles(table, group))
         finally:
             coordinator.clearRewrite(table, group)
             cache.remove(group)
-
-
-def wire_prefix(schema_id: int) -> bytes:
-    return b"\x00" + schema_id.to_bytes(4, "big")
-
-
-def _bad_record(prefix: bytes | None, partition: int, offset: int) -> BadRecord:
-    if prefix is None:
-        return BadRecord(partition, offset, None, "its value is null")
-    if len(prefix) < PREFIX_LENGTH or prefix[0] != 0:
-        return BadRecord(partition, offset, None, "its value does not begin with a schema id")
-    schema_id = int.from_bytes(prefix[1:], "big")
-    return BadRecord(partition, offset, schema_id, f"its bytes do not fit schema {schema_id}")

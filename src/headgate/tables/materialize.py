@@ -5,23 +5,47 @@ because nothing counts until the commit, and the commit carries the position.
 """
 
 import time
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame
 
-from headgate.errors import CommitUnknown, HeadgateError, TableStopped
-from headgate.model import Batch, Position, StartKind, TableSpec, Topic
-from headgate.tables.evolve import Schemas, SchemasInPlay
+from headgate.errors import CommitUnknown, HeadgateError, InvalidRequest, TableStopped
+from headgate.failpoints import failpoint
+from headgate.model import (
+    OPERATION_KEY,
+    REPLAY_KEY,
+    Batch,
+    Metadata,
+    OnError,
+    Position,
+    StartKind,
+    TableSpec,
+    Topic,
+)
+from headgate.partition import PartitionField, parse_partition
+from headgate.tables.dead_letters import DeadLetters
+from headgate.tables.evolve import Message, Schemas, SchemasInPlay, stopped
+from headgate.tables.frames import Frame
 from headgate.tables.lake import Lake
-from headgate.tables.lane import SparkLane, Staged
-from headgate.tables.plan import Limits, check_retained, check_source, lag, plan_batch
+from headgate.tables.lane import MANY_PARTITIONS, BadGroup, SparkLane, Staged
+from headgate.tables.plan import Limits, check_retained, check_source, lag, lost_ranges, plan_batch
 from headgate.tables.position import read_position
+from headgate.tables.records import RecordPlan
 
 T = TypeVar("T")
 ENABLEMENT_KEY = "headgate.enablement"
+# Groups of bad records that are looked at together.
+GROUPS = 500
+# What a snapshot says beside its position.
+SKIPPED_KEY = "headgate.skipped"
+DEAD_KEY = "headgate.dead"
+ACCEPTED_KEY = "headgate.accepted"
 # How long a sample of a topic's records is taken to tell their length.
 RESAMPLE_SECONDS = 60.0
 
@@ -32,6 +56,10 @@ class Source(Protocol):
     def view(self, topic: str) -> "TopicView": ...
     def start_offsets(self, spec: TableSpec, topic: Topic) -> Mapping[int, int]: ...
     def record_bytes(self, topic: Topic, offsets: Mapping[int, int]) -> float: ...
+    def peek(self, topic: Topic, offsets: Mapping[int, int]) -> Iterable[Message]: ...
+    def leader_epochs(
+        self, topic: Topic, ranges: Mapping[int, tuple[int, int]]
+    ) -> Mapping[int, Sequence[tuple[int, int]]]: ...
 
 
 @dataclass(frozen=True)
@@ -53,6 +81,15 @@ class BatchReport:
     rows: int
     bytes: int
     seconds: float
+    bad: int = 0
+
+
+@dataclass(frozen=True)
+class ReplayReport:
+    """What a replay did."""
+
+    replayed: int
+    dead: int
 
 
 class Materializer:
@@ -67,18 +104,26 @@ class Materializer:
         schemas: Schemas,
         source: Source,
         limits: Limits,
+        dead_letters: DeadLetters | None = None,
     ) -> None:
         self.spec = spec
         self._enablement = enablement
         self._lake = lake
         self._lane = lane
-        self._in_play = SchemasInPlay(spec.topic, schemas, lake)
+        self._in_play = SchemasInPlay(spec, schemas, lake)
+        self._partition = tuple(parse_partition(text) for text in spec.partition_fields)
+        self._dead = dead_letters
         self._source = source
         self._limits = limits
         self._table: Any | None = None
         self._head: Any | None = None
         self._record_bytes = 0.0
         self._sampled_at = -RESAMPLE_SECONDS
+        # What the last batch was like: the next one is likely the same.
+        self._many_partitions = True
+        self._had_bad = False
+        # The end of a batch that was begun, whose dead letters are written.
+        self._begun: Position | None = None
         self.position: Position | None = None
         self.facts: Mapping[str, Any] = {}
 
@@ -86,6 +131,8 @@ class Materializer:
         """Trust nothing that was read before: another writer may have been here."""
         self._table = None
         self.position = None
+        if self._dead is not None:
+            self._dead.forget()
 
     def lag(self, view: TopicView) -> int:
         """Offsets still to read; before the table is open, all that the topic has."""
@@ -108,12 +155,15 @@ class Materializer:
         return self._record_bytes
 
     def open(self, view: TopicView) -> bool:
-        """Find or make the table and its position; False while the topic has no schema yet."""
+        """Find or make the table and its position; False while nothing tells what its columns are."""
         if self._table is None:
-            self._table = self._lake.load(self.spec.topic) or self._create()
+            self._table = self._lake.load(self.spec.topic) or self._create(view)
             if self._table is None:
                 return False
         if self.position is None:
+            if self._dead is not None:
+                # Before the position is read: what an earlier engine still writes there is seen, or fails.
+                self._dead.claim()
             self._table.refresh()
             # 1. Read the position: the table's own word.
             self._head = self._table.currentSnapshot()
@@ -121,6 +171,11 @@ class Materializer:
             if self.position is None:
                 self.position = self._begin(view)
             self._take_up()
+            if self._dead is not None:
+                self._begun = self._dead.pending(self.spec.topic, self.position)
+                self._finish_replay()
+            self._in_play.add_metadata(self._table, self._lake.columns(self._table))
+            self._lake.partition_by(self._table, self._resolved_partition())
             self._note_facts()
         return True
 
@@ -138,24 +193,106 @@ class Materializer:
         if any(end < position.offsets.get(partition, 0) for partition, end in view.ends.items()):
             # The view is older than the position: `latest` was settled since, or another engine was here.
             view = self._source.view(self.spec.topic)
+        failpoint("position-read")
         self.check(view)
         check_retained(position, view.earliest, view.topic)
 
-        # 2. Choose the end: the last stable offset, bounded by rows and bytes.
-        batch = plan_batch(position, view.ends, self._limits.rows_of(self._record_bytes))
+        # 2. Choose the end: the last stable offset, bounded by rows and bytes. A batch that was begun and has
+        # dead letters keeps its end.
+        if self._begun is not None:
+            batch: Batch | None = Batch(position, self._begun)
+        else:
+            batch = plan_batch(position, view.ends, self._limits.rows_of(self._record_bytes))
         if batch is None:
             return None
+        failpoint("batch-planned")
 
         # 3.–5. Read and decode the range, split good from bad, evolve the table for new schemas.
-        staged = self._write(batch)
+        staged, bad = self._write(batch, view)
+        failpoint("files-staged")
 
         # 6. The commit: rows and position in one snapshot.
-        self._head = self._commit(batch, staged)
+        self._head = self._commit(batch, staged, bad)
+        failpoint("batch-committed")
         self.position = batch.end
+        self._begun = None
+        self._many_partitions = staged.partitions > MANY_PARTITIONS
         self._note_facts()
         return BatchReport(
-            batch, self._head.snapshotId(), staged.rows, staged.bytes, time.monotonic() - started
+            batch, self._head.snapshotId(), staged.rows, staged.bytes, time.monotonic() - started, bad
         )
+
+    def accept(self, view: TopicView, what: str) -> None:
+        """Go on past what stopped the table, by its owner's word: `new-topic` begins with the topic that has
+        its name now, `lost` goes on behind records that retention removed. An empty snapshot says so."""
+        if not self.open(view):
+            raise InvalidRequest(f"Table '{self.spec.topic}' does not exist yet: there is nothing to accept.")
+        position = self._known(self.position)
+        if what == "new-topic":
+            if (position.cluster_id, position.topic_id) == (view.cluster_id, view.topic.id):
+                raise InvalidRequest(f"Topic '{self.spec.topic}' is the one that its table was read from.")
+            end = Position(view.cluster_id, view.topic.id, dict(view.earliest))
+            said = f"new topic {view.topic.id}"
+        else:
+            self.check(view)
+            lost = lost_ranges(position, view.earliest)
+            if not lost:
+                raise InvalidRequest(f"Topic '{self.spec.topic}' has lost nothing that its table lacks.")
+            end = position.advanced_to({partition: first for partition, (_, first) in lost.items()})
+            said = "lost " + ", ".join(f"{p}:{start}-{first - 1}" for p, (start, first) in lost.items())
+        batch = Batch(position, end)
+        extra = {ACCEPTED_KEY: said}
+        self._head = self._lake.commit(self._table, self.spec.topic, (), batch, self._head, extra)
+        self.position = end
+        self._begun = None if self._dead is None else self._dead.pending(self.spec.topic, end)
+        self._note_facts()
+
+    def replay(self, view: TopicView) -> ReplayReport:
+        """Dead letters that can be read now go into the table, each once, however often this is called."""
+        if self._dead is None:
+            raise InvalidRequest(
+                f"Table '{self.spec.topic}' keeps no dead letters.",
+                f"It does with `headgate table alter {self.spec.topic} --on-error log`.",
+            )
+        if not self.open(view):
+            raise InvalidRequest(f"Table '{self.spec.topic}' does not exist yet: nothing is dead.")
+        replayed = 0
+        for topic_id, source in self._dead.candidates(self.spec.topic):
+            plan, _ = self._understand(source)
+            good = self._lane.good(plan, source)
+            replay_id = str(uuid.uuid4())
+            if self._dead.take_up(replay_id, topic_id, good):
+                failpoint("replay-taken-up")
+                replayed += self._carry_out(replay_id)
+        return ReplayReport(replayed, self._dead.count(self.spec.topic))
+
+    def _finish_replay(self) -> None:
+        """A replay that an engine did not live to finish."""
+        dead = self._known(self._dead)
+        replay_id = dead.pending_replay(self.spec.topic)
+        if replay_id is None:
+            return
+        if self._lake.find_replay(self._table, replay_id) is not None:
+            dead.finish(replay_id)
+        else:
+            # Whether its rows still decode is for the next replay to find out.
+            dead.give_back(replay_id)
+
+    def _carry_out(self, replay_id: str) -> int:
+        dead = self._known(self._dead)
+        source = dead.of_replay(replay_id)
+        plan = self._in_play.evolve(self._table)
+        staged = self._lane.write(plan, source, self._table, sort=True)
+        if staged is None:
+            raise AssertionError(f"replay {replay_id} took up a record that does not decode")
+        summary = {OPERATION_KEY: "replay", REPLAY_KEY: replay_id}
+        self._head = self._lake.append(self._table, self.spec.topic, staged.files, summary, self._head)
+        if self._head.summary().get(REPLAY_KEY) != replay_id:
+            raise CommitUnknown(f"Table '{self.spec.topic}' has moved on since replay {replay_id}.")
+        failpoint("replay-committed")
+        dead.finish(replay_id)
+        self._note_facts()
+        return staged.rows
 
     def _is_sample_due(self, now: float) -> bool:
         return not self._record_bytes or now - self._sampled_at >= RESAMPLE_SECONDS
@@ -175,14 +312,25 @@ class Materializer:
             "rows": int(summary.get("total-records") or 0),
             "files": int(summary.get("total-data-files") or 0),
             "bytes": int(summary.get("total-files-size") or 0),
-            "schema_ids": sorted(self._in_play.texts),
+            "schema_ids": self._in_play.ids,
+            "dead_letters": None if self._dead is None else self._dead.name,
+            "partition": [str(field) for field in self._resolved_partition()],
         }
 
-    def _create(self) -> Any | None:
-        columns = self._in_play.newest_columns()
+    def _create(self, view: TopicView) -> Any | None:
+        def peek() -> Iterable[Message]:
+            return self._source.peek(view.topic, self._source.start_offsets(self.spec, view.topic))
+
+        columns = self._in_play.first_columns(peek)
         if columns is None:
             return None
-        return self._lake.create(self.spec.topic, columns, {ENABLEMENT_KEY: self._enablement})
+        properties = {ENABLEMENT_KEY: self._enablement, **self._in_play.first_properties()}
+        return self._lake.create(self.spec.topic, columns, self._partition, properties)
+
+    def _resolved_partition(self) -> list[PartitionField]:
+        """A column that was renamed since is still what the table is partitioned by."""
+        renames = self.spec.renames
+        return [replace(field, column=renames.get(field.column, field.column)) for field in self._partition]
 
     def _begin(self, view: TopicView) -> Position:
         """Pin the start with an empty snapshot: `latest` must mean the same after a restart."""
@@ -205,17 +353,69 @@ class Materializer:
             )
         self._lake.set_property(table, ENABLEMENT_KEY, self._enablement)
 
-    def _write(self, batch: Batch) -> Staged:
-        """Files of the batch. A schema id met for the first time is fetched, and the range written again."""
-        while True:
-            columns = self._in_play.evolve(self._table)
-            texts = dict(self._in_play.texts)
-            staged = self._lane.write(batch, self.spec.topic, self._table, columns, texts)
+    def _write(self, batch: Batch, view: TopicView) -> tuple[Staged, int]:
+        """Files of the batch, and how many records are bad. All is tried at once: most batches are good."""
+        source = self._lane.read(batch, self.spec.topic)
+        retried = self._begun is not None and self._dead is not None
+        if retried:
+            source = self._known(self._dead).without_dead(source, self.spec.topic, batch)
+        if not retried and not self._had_bad:
+            plan = self._plan(batch, view)
+            staged = self._lane.write(plan, source, self._table, self._many_partitions)
             if staged is not None:
-                return staged
-            self._in_play.learn(self._lane.bad_records(batch, self.spec.topic, columns, texts))
+                return staged, 0
+        plan, groups = self._understand(source, batch, view)
+        if not groups:
+            self._had_bad = False
+            found = self._lane.write(plan, source, self._table, self._many_partitions)
+            # Nothing was bad a moment ago, and schemas in play stay so.
+            return self._known(found), 0
+        bad = self._put_aside(plan, source, groups, batch)
+        return self._lane.write_good(plan, source, self._table, self._many_partitions), bad
 
-    def _commit(self, batch: Batch, staged: Staged) -> Any:
+    def _put_aside(
+        self, plan: RecordPlan, source: DataFrame, groups: Sequence[BadGroup], batch: Batch
+    ) -> int:
+        """What the table's owner wants done with its bad records; how many they are."""
+        first = groups[0]
+        if self.spec.on_error is OnError.SUSPEND:
+            which = "" if first.unknown is None else f" ({first.unknown[1]})"
+            raise stopped(self.spec.topic, first.partition, first.offset, first.message + which)
+        self._had_bad = True
+        if self.spec.on_error is OnError.SKIP:
+            return sum(group.count for group in groups)
+        return self._known(self._dead).add(self._lane.dead(plan, source), self.spec.topic, batch)
+
+    def _understand(
+        self, source: DataFrame, batch: Batch | None = None, view: TopicView | None = None
+    ) -> tuple[RecordPlan, list[BadGroup]]:
+        """Schemas met for the first time join those in play, until what is still bad cannot be helped."""
+        missing: set[tuple[str, Frame]] = set()
+        while True:
+            plan = self._plan(batch, view)
+            groups = self._lane.bad(plan, source, GROUPS + len(missing))
+            unknown = {group.unknown for group in groups if group.unknown is not None} - missing
+            learned = False
+            for part in ("key", "value"):
+                frames = {frame for name, frame in unknown if name == part}
+                if not frames:
+                    continue
+                lacking = self._in_play.learn(part, frames, partial(self._lane.present, source))
+                missing |= {(part, frame) for frame in lacking}
+                learned |= frames > lacking
+                failpoint("schemas-learned")
+            if not learned and len(groups) < GROUPS + len(missing):
+                return plan, groups
+
+    def _plan(self, batch: Batch | None, view: TopicView | None) -> RecordPlan:
+        plan = self._in_play.evolve(self._table)
+        failpoint("table-evolved")
+        if Metadata.LEADER_EPOCH in self.spec.metadata and batch is not None and view is not None:
+            ranges = {one.partition: (one.start, one.end) for one in batch.ranges}
+            plan = replace(plan, epochs=self._source.leader_epochs(view.topic, ranges))
+        return plan
+
+    def _commit(self, batch: Batch, staged: Staged, bad: int) -> Any:
         """The batch's snapshot. Files that certainly did not make it into the table are removed."""
         try:
             # The range was read by the topic's name: it must still be the same topic.
@@ -224,7 +424,9 @@ class Materializer:
             self._lake.delete_files(self._table, staged.files)
             raise
         try:
-            return self._lake.commit(self._table, self.spec.topic, staged.files, batch, self._head)
+            key = DEAD_KEY if self.spec.on_error is OnError.LOG else SKIPPED_KEY
+            extra = {key: str(bad)} if bad else {}
+            return self._lake.commit(self._table, self.spec.topic, staged.files, batch, self._head, extra)
         except CommitUnknown:
             raise
         except (HeadgateError, Py4JError):

@@ -31,23 +31,30 @@ def check_source(position: Position, cluster_id: str, topic: Topic) -> None:
         raise TopicReplaced(
             f"Topic '{topic.name}' was deleted and created again: its id is {topic.id}, "
             f"the table was read from {position.topic_id}.",
-            "Disable the table with --purge and enable it again to start with the new topic.",
+            f"`headgate table resume {topic.name} --accept new-topic` adds the new topic's records to those "
+            "of the old one; or disable the table with --purge and enable it again.",
         )
 
 
 def check_retained(position: Position, earliest: Mapping[int, int], topic: Topic) -> None:
     """Nothing between the position and the first record still there may be missing."""
-    lost = {
-        partition: (position.offsets.get(partition, 0), first)
-        for partition, first in earliest.items()
-        if first > position.offsets.get(partition, 0)
-    }
+    lost = lost_ranges(position, earliest)
     if lost:
         ranges = ", ".join(f"partition {p}: {start} to {end - 1}" for p, (start, end) in sorted(lost.items()))
         raise OffsetsLost(
             f"Topic '{topic.name}' no longer has records that were not materialized yet ({ranges}).",
-            "Lengthen the topic's retention; then disable the table with --purge and enable it again.",
+            f"Lengthen the topic's retention; then `headgate table resume {topic.name} --accept lost` goes "
+            "on behind them and records the gap.",
         )
+
+
+def lost_ranges(position: Position, earliest: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+    """By partition: from the table's position up to the first record that is still there."""
+    return {
+        partition: (position.offsets.get(partition, 0), first)
+        for partition, first in earliest.items()
+        if first > position.offsets.get(partition, 0)
+    }
 
 
 def lag(position: Position, ends: Mapping[int, int]) -> int:

@@ -10,9 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.catalog.client import catalog_properties
+from headgate.engine.publish import KafkaPublisher
 from headgate.engine.source import KafkaSource
+from headgate.model import OnError
 from headgate.registry.client import SchemaSource
 from headgate.spark import Driver, build_session
+from headgate.tables.dead_letters import DeadLetters
 from headgate.tables.lake import Lake
 from headgate.tables.lane import SESSION, SparkLane
 from headgate.tables.materialize import Materializer
@@ -35,12 +38,16 @@ def drive(services: Services, spark: SparkSession, request: pytest.FixtureReques
     runtime = services.runtime
     lake = Lake(spark, catalog_properties(runtime.iceberg), "local")
     source = KafkaSource(runtime.kafka)
-    lane = SparkLane(spark, runtime.kafka)
+    lane = SparkLane(spark, {"kafka.bootstrap.servers": runtime.kafka})
     with SchemaSource(runtime.registry) as schemas:
 
         def make(drive: Drive) -> Materializer:
             limits = Limits(drive.max_rows, 10**9)
-            return Materializer(drive.spec, drive.enablement, lake, lane, schemas, source, limits)
+            spec, dead = drive.spec, None
+            if spec.on_error is OnError.LOG:
+                publisher = KafkaPublisher(runtime.kafka_access, spec.dead_letters_name)
+                dead = DeadLetters(spec.dead_letters_name, lake, lane, drive.engine, publisher)
+            return Materializer(spec, drive.enablement, lake, lane, schemas, source, limits, dead)
 
         name = request.node.name.replace("[", "-").strip("]")
         yield Drive(runtime, source, lake, make, topic=f"drive.{name}")

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -57,8 +58,9 @@ class Drive:
         self.lake = lake
         self.topic = topic
         self.topics = Topics(runtime.kafka)
-        self.spec = TableSpec(topic)
+        self.spec = TableSpec(topic, metadata=(), partition=())
         self.enablement = "first"
+        self.engine = "engine-1"
         self.max_rows = 10**6
         self._make = make
         self._registry = SchemaRegistryClient({"url": runtime.registry})
@@ -100,7 +102,7 @@ class Drive:
 
     def materializer(self, start: Start | None = None) -> Materializer:
         if start is not None:
-            self.spec = TableSpec(self.topic, start=start)
+            self.spec = replace(self.spec, start=start)
         return self._make(self)
 
     def view(self) -> TopicView:
@@ -116,12 +118,12 @@ class Drive:
             reports.append(report)
         return reports
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self, name: str | None = None) -> list[dict[str, Any]]:
         """The table, on which two engines must agree."""
         iceberg = self.runtime.iceberg
-        one = list(read_duckdb(iceberg, "local", self.topic))
-        other = list(read_pyiceberg(iceberg, "local", self.topic))
-        assert sorted(map(canonical, one)) == sorted(map(canonical, other))
+        one = list(read_duckdb(iceberg, "local", name or self.topic))
+        other = list(read_pyiceberg(iceberg, "local", name or self.topic))
+        assert sorted(map(canonical, one)) == sorted(map(canonical, other)), (one[:1], other[:1])
         return other
 
     def data_files(self) -> int:

@@ -125,8 +125,8 @@ def test_a_field_of_another_type_stops_the_table(drive: Drive) -> None:
     [
         (b"junk", "does not begin with a schema id"),
         (b"", "does not begin with a schema id"),
-        (None, "value is null"),
-        (b"\x00\x7f\xff\xff\xff\x02", "schema 2147483647 is not registered"),
+        (None, "has no value"),
+        (b"\x00\x7f\xff\xff\xff\x02", "registry does not have .schema 2147483647"),
     ],
     ids=["junk", "empty", "null", "unknown"],
 )
@@ -142,7 +142,7 @@ def test_a_bad_record_stops_the_table_and_writes_nothing(
     drive.produce(schema_id, NUMBER, values(2, 3))
     drive.send(value)
     drive.flush()
-    with pytest.raises(BadRecords, match=rf"partition 0, offset 5\): its .*{problem}"):
+    with pytest.raises(BadRecords, match=rf"partition 0, offset 5 .*{problem}"):
         drive.run_all(materializer)
     assert numbers(drive.rows()) == [0, 1, 2]
     assert drive.data_files() == files
@@ -154,7 +154,7 @@ def test_a_record_cut_short_is_bad(drive: Drive) -> None:
     schema_id = drive.register(schema)
     drive.send(b"\x00" + schema_id.to_bytes(4, "big") + b"\x20short")
     drive.flush()
-    with pytest.raises(BadRecords, match=f"its bytes do not fit schema {schema_id}"):
+    with pytest.raises(BadRecords, match=rf"does not decode.*\(schema {schema_id}\)"):
         drive.run_all(drive.materializer())
 
 
@@ -170,7 +170,7 @@ def test_a_record_of_nulls_is_a_row_and_broken_bytes_are_not(drive: Drive) -> No
     assert sorted(map(canonical, drive.rows())) == sorted(map(canonical, expected))
     drive.send(b"\x00" + schema_id.to_bytes(4, "big") + b"\x00")
     drive.flush()
-    with pytest.raises(BadRecords, match=f"offset 3.*do not fit schema {schema_id}"):
+    with pytest.raises(BadRecords, match=rf"offset 3 .*\(schema {schema_id}\)"):
         drive.run_all(materializer)
 
 
@@ -189,8 +189,8 @@ def test_a_schema_that_no_record_uses_changes_nothing(drive: Drive) -> None:
 
 def test_a_schema_that_no_table_can_hold(drive: Drive) -> None:
     drive.create()
-    drive.register(record(("u", ["int", "string"])))
-    with pytest.raises(UnsupportedSchema, match="'u' has a union of 2 types"):
+    drive.register(record(("d", {"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 2})))
+    with pytest.raises(UnsupportedSchema, match=r"'d'.*50 digits"):
         drive.materializer().open(drive.view())
     assert drive.lake.load(drive.topic) is None
 
@@ -210,5 +210,5 @@ def test_text_that_is_not_utf8_is_bad(drive: Drive, schema: Any, body: bytes) ->
     schema_id = drive.register(schema)
     drive.send(b"\x00" + schema_id.to_bytes(4, "big") + body)
     drive.flush()
-    with pytest.raises(BadRecords, match=f"do not fit schema {schema_id}"):
+    with pytest.raises(BadRecords, match=rf"(not UTF-8|does not fit its schema) \(schema {schema_id}\)"):
         drive.run_all(drive.materializer())

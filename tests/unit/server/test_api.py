@@ -160,7 +160,7 @@ def test_a_body_that_is_not_understood_is_422_with_the_path(
     [
         ("formats", ["iceberg", "delta"], "The format 'delta' is not supported."),
         ("mode", "upsert", "The mode 'upsert' is not supported."),
-        ("on_error", "skip", "The error policy 'skip' is not supported."),
+        ("on_error", "ignore", "The error policy 'ignore' is not supported."),
         ("from", "yesterday", "'yesterday' is not a place to start from."),
         ("freshness", "soon", "'soon' is not a duration."),
         ("freshness", "100ms", "too small"),
@@ -208,3 +208,59 @@ def test_every_route_of_the_api_has_a_tag_and_a_summary(client: TestClient) -> N
     operations = [operation for path in paths.values() for operation in path.values()]
     assert len(operations) >= 15
     assert all(operation["tags"] and operation["summary"] for operation in operations)
+
+
+def test_a_table_is_altered(client: TestClient, orders: Store) -> None:
+    answer = client.patch("/api/v1/tables/orders.eu", json={"freshness": "1m", "on_error": "log"})
+    assert answer.status_code == 200
+    spec = orders.table("orders.eu").spec
+    assert (spec.freshness_seconds, spec.on_error.value) == (60, "log")
+    assert answer.json()["dead_letters"] == {"name": "orders.eu.dlq", "exists": False}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"from": "latest"}, "cannot be altered: from"),
+        ({"partition": ["week(a)"]}, "'week(a)' is not a partition field"),
+        ({"on_error": "log", "dead_letters": "orders.eu"}, "cannot hold"),
+    ],
+)
+def test_what_cannot_be_altered_is_refused(
+    client: TestClient, orders: Store, wanted: dict[str, Any], said: str
+) -> None:
+    before = orders.table("orders.eu").spec
+    answer = client.patch("/api/v1/tables/orders.eu", json=wanted)
+    assert answer.status_code == 400
+    assert said in answer.json()["message"]
+    assert orders.table("orders.eu").spec == before
+
+
+def test_dead_letters_are_no_table_of_their_own(client: TestClient, orders: Store) -> None:
+    client.patch("/api/v1/tables/orders.eu", json={"on_error": "log"})
+    answer = client.post("/api/v1/tables", json={"topic": "orders.eu.dlq"})
+    assert answer.status_code == 400
+    assert "holds the dead letters of table 'orders.eu'" in answer.json()["message"]
+
+
+def test_a_replay_is_asked_for_where_there_are_dead_letters(client: TestClient, orders: Store) -> None:
+    refused = client.post("/api/v1/tables/orders.eu/replay")
+    assert refused.status_code == 400
+    assert "keeps no dead letters" in refused.json()["message"]
+    client.patch("/api/v1/tables/orders.eu", json={"on_error": "log"})
+    asked = client.post("/api/v1/tables/orders.eu/replay").json()["request"]
+    found = client.get(f"/api/v1/tables/orders.eu/requests/{asked}").json()
+    assert (found["kind"], found["state"]) == ("replay", "waiting")
+    assert client.get(f"/api/v1/tables/other/requests/{asked}").status_code == 404
+    orders.suspend("orders.eu", "x", {})
+    assert client.post("/api/v1/tables/orders.eu/replay").status_code == 400
+
+
+def test_resuming_accepts_what_stopped_the_table(client: TestClient, orders: Store) -> None:
+    orders.suspend("orders.eu", "the topic was created again", {})
+    assert client.post("/api/v1/tables/orders.eu/resume", json={"accept": "all"}).status_code == 400
+    assert orders.table("orders.eu").desired == "suspended"
+    answer = client.post("/api/v1/tables/orders.eu/resume", json={"accept": "new-topic"}).json()
+    (asked,) = orders.waiting()["orders.eu"]
+    assert (answer["request"], dict(asked.arguments)) == (asked.id, {"what": "new-topic"})
+    assert orders.table("orders.eu").desired == "enabled"

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from headgate.errors import InvalidRequest
 from headgate.model import Start, StartKind, TableSpec
-from headgate.server.api.spec import TableRequest, parse_start
+from headgate.options import parse_start
+from headgate.server.api.spec import TableRequest
 from headgate.server.overview import start_text
 
 

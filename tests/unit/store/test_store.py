@@ -212,3 +212,39 @@ def test_two_that_open_a_new_database_at_once_both_can(url: str) -> None:
         )
 
     assert [process.returncode for process in processes] == [0, 0]
+
+
+def test_requests_wait_until_they_are_answered(store: Store) -> None:
+    store.enable_table(SPEC)
+    before = store.wants()
+    first = store.ask("orders", "replay", {})
+    second = store.ask("orders", "accept", {"what": "lost"})
+    assert store.wants() != before
+    waiting = store.waiting()["orders"]
+    assert [(one.id, one.kind) for one in waiting] == [(first, "replay"), (second, "accept")]
+    store.answer(waiting[0], "done", {"replayed": 3})
+    assert [one.id for one in store.waiting()["orders"]] == [second]
+    assert store.request(first).result == {"replayed": 3}
+    assert "replay done" in kinds(store, "orders")
+    with pytest.raises(NotFound):
+        store.ask("nothing", "replay", {})
+    with pytest.raises(NotFound):
+        store.request("nothing")
+
+
+def test_an_altered_table_is_noticed(store: Store) -> None:
+    store.enable_table(SPEC)
+    before = store.wants()
+    store.alter_table(TableSpec("orders", freshness_seconds=60))
+    assert store.wants() != before
+    assert store.table("orders").spec.freshness_seconds == 60
+
+
+def test_a_topic_that_was_disabled_is_declined_until_it_is_enabled(store: Store) -> None:
+    store.enable_table(SPEC, origin="pattern")
+    assert store.table("orders").origin == "pattern"
+    store.ask("orders", "replay", {})
+    store.remove_table("orders")
+    assert (store.declined(), store.waiting()) == ({"orders"}, {})
+    store.enable_table(SPEC)
+    assert store.declined() == set()

@@ -6,16 +6,18 @@ from typing import Any
 
 from fastapi import APIRouter, status
 
-from headgate.errors import InvalidRequest
+from headgate.errors import InvalidRequest, NotFound
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
-from headgate.model import Start, StartKind, Topic
+from headgate.model import OnError, Start, StartKind, TableSpec, Topic
+from headgate.options import TableOptions
 from headgate.server import overview
-from headgate.server.api.spec import TableRequest
+from headgate.server.api.spec import ResumeRequest, TableRequest
 from headgate.store import Store, TableRecord
 
 EVENTS = 50
 ENDING = ("disabled", "purged")
+ACCEPTABLE = ("new-topic", "lost")
 
 
 def tables_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
@@ -29,6 +31,7 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
     @router.post("", summary="Make a topic a table", status_code=status.HTTP_201_CREATED)
     def enable(wanted: TableRequest) -> dict[str, Any]:
         spec = wanted.spec()
+        _not_dead_letters(spec, store)
         topic = topics.describe(spec.topic)
         if topic.internal:
             raise InvalidRequest(f"Topic '{spec.topic}' is internal to Kafka.")
@@ -38,6 +41,16 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
     @router.get("/{topic}", summary="Show a table with its events")
     def show(topic: str) -> dict[str, Any]:
         return overview.table_with_detail(store.table(topic), store.events(topic, EVENTS))
+
+    @router.patch("/{topic}", summary="Change what is wanted of a table")
+    def alter(topic: str, wanted: TableOptions) -> dict[str, Any]:
+        wanted.check_alterable(topic)
+        record = store.table(topic)
+        _not_ending(record)
+        spec = wanted.apply(record.spec)
+        _not_dead_letters(spec, store)
+        store.alter_table(spec)
+        return show(topic)
 
     @router.delete("/{topic}", summary="Stop materializing a topic", status_code=status.HTTP_202_ACCEPTED)
     def disable(topic: str, purge: bool = False) -> dict[str, Any]:
@@ -53,10 +66,40 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
     @router.post(
         "/{topic}/resume", summary="Go on where a table stopped", status_code=status.HTTP_202_ACCEPTED
     )
-    def resume(topic: str) -> dict[str, Any]:
+    def resume(topic: str, wanted: ResumeRequest | None = None) -> dict[str, Any]:
+        """With `accept`, the table goes on past what stopped it: see the request that is returned."""
         _not_ending(store.table(topic))
+        accept = wanted.accept if wanted is not None else None
+        if accept not in (None, *ACCEPTABLE):
+            raise InvalidRequest(f"'{accept}' cannot be accepted.", f"Say {' or '.join(ACCEPTABLE)}.")
+        # First the request: the engine must find it when it takes the table up.
+        asked = {} if accept is None else {"request": store.ask(topic, "accept", {"what": accept})}
         store.set_desired(topic, "enabled")
-        return show(topic)
+        return show(topic) | asked
+
+    @router.post("/{topic}/replay", summary="Replay dead letters", status_code=status.HTTP_202_ACCEPTED)
+    def replay(topic: str) -> dict[str, Any]:
+        """Those that can be read now are put into the table, once; the request tells how many."""
+        record = store.table(topic)
+        _not_ending(record)
+        if record.spec.on_error is not OnError.LOG:
+            raise InvalidRequest(
+                f"Table '{topic}' keeps no dead letters: its error policy is {record.spec.on_error}.",
+                f"It does with `headgate table alter {topic} --on-error log`.",
+            )
+        if record.desired == "suspended":
+            raise InvalidRequest(
+                f"Table '{topic}' is suspended and takes no rows.",
+                f"Resume it: `headgate table resume {topic}`.",
+            )
+        return {"request": store.ask(topic, "replay", {})}
+
+    @router.get("/{topic}/requests/{request_id}", summary="What came of a request")
+    def request(topic: str, request_id: str) -> dict[str, Any]:
+        found = store.request(request_id)
+        if found.topic != topic:
+            raise NotFound(f"There is no request {request_id} for table '{topic}'.")
+        return {"id": found.id, "kind": found.kind, "state": found.state, "result": dict(found.result)}
 
     @router.post("/{topic}/sync", summary="Catch up at once", status_code=status.HTTP_202_ACCEPTED)
     def sync(topic: str) -> dict[str, Any]:
@@ -82,6 +125,23 @@ def settled(start: Start, topic: Topic, offsets: Offsets) -> Start:
     if start.kind is StartKind.OFFSETS:
         offsets.start_offsets(start, topic)
     return start
+
+
+def _not_dead_letters(spec: TableSpec, store: Store) -> None:
+    """A name is a topic's table or a place for dead letters, never both."""
+    for other in store.tables():
+        if other.spec.on_error is OnError.LOG and other.spec.dead_letters_name == spec.topic:
+            raise InvalidRequest(
+                f"'{spec.topic}' holds the dead letters of table '{other.spec.topic}'.",
+                f"It is a table already: see `headgate dlq show {other.spec.topic}`.",
+            )
+        if spec.on_error is OnError.LOG and spec.dead_letters_name == other.spec.topic:
+            raise InvalidRequest(
+                f"'{other.spec.topic}' is a table of its own: it cannot hold dead letters.",
+                "Choose another name with --dead-letters.",
+            )
+    if spec.on_error is OnError.LOG and spec.dead_letters_name == spec.topic:
+        raise InvalidRequest(f"Table '{spec.topic}' cannot hold its own dead letters.")
 
 
 def _not_ending(record: TableRecord) -> None:

@@ -1,0 +1,305 @@
+"""Kafka's rows become the table's rows, as Spark expressions: which reader, which columns, what is wrong."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from headgate.decode.project import project, same_type
+from headgate.decode.reader import Reader
+from headgate.model import Metadata
+from headgate.tables.frames import PREFIX_LENGTH, Frame, header_name
+
+# Why a record is not in the table.
+NULL_VALUE = "NullValue"
+NO_SCHEMA_ID = "NoSchemaId"
+UNKNOWN_SCHEMA = "UnknownSchema"
+UNDECODABLE = "Undecodable"
+SKIPPED = "Skipped"  # left out by its owner's word; not a bad record
+# What a task says when it meets a bad record; looked for in the failure of its job.
+BAD_RECORD = "headgate: a record does not decode"
+
+TIMESTAMP_TYPES = {0: "create-time", 1: "log-append-time"}
+METADATA_TYPES: Mapping[Metadata, t.DataType] = {
+    Metadata.TOPIC: t.StringType(),
+    Metadata.PARTITION: t.IntegerType(),
+    Metadata.OFFSET: t.LongType(),
+    Metadata.TIMESTAMP: t.TimestampType(),
+    Metadata.TIMESTAMP_TYPE: t.StringType(),
+    Metadata.KEY: t.BinaryType(),
+    Metadata.HEADERS: t.ArrayType(
+        t.StructType([t.StructField("key", t.StringType()), t.StructField("value", t.BinaryType())])
+    ),
+    Metadata.LEADER_EPOCH: t.IntegerType(),
+    Metadata.SCHEMA_ID: t.IntegerType(),
+}
+# What a source of records has, Kafka or the dead letters.
+SOURCE = ("topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers")
+
+
+def all_headers() -> Column:
+    """A record without headers has an empty list of them; Spark says NULL."""
+    none = f.array().cast(METADATA_TYPES[Metadata.HEADERS])
+    return f.coalesce(f.col("headers"), none).alias("headers")
+
+
+def metadata_columns(wanted: Sequence[Metadata]) -> t.StructType:
+    return t.StructType([t.StructField(m.column, METADATA_TYPES[m]) for m in wanted])
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A reader with what it reads for this table."""
+
+    reader: Reader
+    schema_id: int | None = None
+    #: Where a field's column has another name: written path to column's name.
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Part:
+    """How keys or values are read: by the schema that each names, or all alike."""
+
+    name: str
+    framed: Mapping[Frame, Entry] = field(default_factory=dict)
+    plain: Entry | None = None
+
+    def stage(self) -> list[Column]:
+        """The costly part of every reader, once, in columns of their own."""
+        return [
+            entry.reader.raw(f.when(mine, body)).alias(self._raw(number))
+            for number, (mine, body, entry) in enumerate(self._cases())
+        ]
+
+    def framing(self) -> list[Column]:
+        """What a record says of its schema: the first bytes, and the header."""
+        if self.plain is not None:
+            return []
+        header = header_name(self.name)
+        found = f.filter("headers", lambda h: h["key"] == f.lit(header))
+        return [
+            f.substring(self.name, 1, PREFIX_LENGTH).alias(f"{self.name}_prefix"),
+            # Most records have no headers: for them this is one look at a null.
+            f.when(f.col("headers").isNotNull(), f.try_element_at(found, f.lit(-1))["value"]).alias(
+                f"{self.name}_header"
+            ),
+        ]
+
+    def record(self, wanted: t.StructType) -> Column:
+        """A struct of `wanted`; NULL where the bytes are not read exactly."""
+        record = f.lit(None).cast(wanted)
+        for number, (mine, body, entry) in enumerate(self._cases()):
+            raw = f.col(self._raw(number))
+            reader = entry.reader
+            # Fields are copied one by one only where the record differs from the table.
+            fits_as_is = same_type(reader.type, wanted) and not entry.names
+            value = reader.value(raw)
+            fitted = value if fits_as_is else f.struct(*project(value, reader.type, wanted, entry.names))
+            record = f.when(mine & reader.is_exact(raw, body), fitted).otherwise(record)
+        return record
+
+    def problem(self) -> Column:
+        """For rows whose `record` is NULL: class, part, and a message that completes 'the record …'."""
+        bytes_ = f.col(self.name)
+        if self.plain is not None:
+            said = self._undecodable(0, self.plain)
+            return f.when(bytes_.isNull(), _problem(NULL_VALUE, f"has no {self.name}", self.name)).otherwise(
+                said
+            )
+        header = f.col(f"{self.name}_header")
+        unframed = header.isNull() & (
+            (f.length(bytes_) < PREFIX_LENGTH) | (f.substring(bytes_, 1, 1) != f.lit(b"\x00"))
+        )
+        unknown = f"names a schema for its {self.name} that the registry does not have"
+        found = _problem(UNKNOWN_SCHEMA, unknown, self.name)
+        for number, (mine, _, entry) in enumerate(self._cases()):
+            said = self._undecodable(number, entry)
+            found = f.when(mine, said).otherwise(found)
+        nameless = _problem(
+            NO_SCHEMA_ID, f"has a {self.name} that does not begin with a schema id", self.name
+        )
+        found = f.when(unframed, nameless).otherwise(found)
+        return f.when(bytes_.isNull(), _problem(NULL_VALUE, f"has no {self.name}", self.name)).otherwise(
+            found
+        )
+
+    def schema_id(self) -> Column:
+        """As the registry numbers it, for schemas in play; else the number in the prefix, if there is one."""
+        if self.plain is not None:
+            return f.lit(None).cast("int")
+        prefix, header = f.col(f"{self.name}_prefix"), f.col(f"{self.name}_header")
+        framed = (f.length(prefix) == PREFIX_LENGTH) & (f.substring(prefix, 1, 1) == f.lit(b"\x00"))
+        number = f.conv(f.hex(f.substring(prefix, 2, 4)), 16, 10).cast("bigint")
+        signed = f.when(number <= 2**31 - 1, number.cast("int"))
+        found = f.when(header.isNull() & framed, signed)
+        for mine, _, entry in self._cases():
+            found = f.when(mine, f.lit(entry.schema_id).cast("int")).otherwise(found)
+        return found
+
+    def mark(self) -> Column:
+        """The frame of a record as bytes: its header's or its prefix."""
+        return f.coalesce(f.col(f"{self.name}_header"), f.col(f"{self.name}_prefix"))
+
+    def _cases(self) -> list[tuple[Column, Column, Entry]]:
+        bytes_ = f.col(self.name)
+        if self.plain is not None:
+            return [(bytes_.isNotNull(), bytes_, self.plain)]
+        return [(*self._framed(frame), entry) for frame, entry in self.framed.items()]
+
+    def _framed(self, frame: Frame) -> tuple[Column, Column]:
+        bytes_ = f.col(self.name)
+        prefix, header = f.col(f"{self.name}_prefix"), f.col(f"{self.name}_header")
+        if frame.in_header:
+            return bytes_.isNotNull() & (header == f.lit(frame.mark)), bytes_
+        length = len(frame.mark)
+        mine = header.isNull() & (prefix == f.lit(frame.mark[:PREFIX_LENGTH]))
+        if length > PREFIX_LENGTH:
+            mine = mine & (f.substring(bytes_, 1, length) == f.lit(frame.mark))
+        return mine, f.expr(f"substring({self.name}, {length + 1})")
+
+    def _undecodable(self, number: int, entry: Entry) -> Column:
+        _, body, _ = self._cases()[number]
+        otherwise = f.lit(f"has a {self.name} that does not fit its schema or format")
+        said = entry.reader.problem(f.col(self._raw(number)), body)
+        message = otherwise if said is None else f.coalesce(said, otherwise)
+        if entry.schema_id is not None:
+            message = f.concat(message, f.lit(f" (schema {entry.schema_id})"))
+        return _problem(UNDECODABLE, message, self.name)
+
+    def _raw(self, number: int) -> str:
+        return f"{self.name}_raw_{number}"
+
+
+@dataclass(frozen=True)
+class RecordPlan:
+    """What a table's rows are made of. The same plan over the same records gives the same rows."""
+
+    columns: t.StructType
+    value: Part
+    key: Part | None
+    metadata: Sequence[Metadata]
+    skip_nulls: bool = False
+    #: For the leader epoch: (first offset, epoch) steps of each partition.
+    epochs: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
+
+    def rows(self, source: DataFrame) -> DataFrame:
+        """The table's columns; the first bad record ends the job.
+
+        Counting bad records on the way would break Spark's generated code apart, and a filter on the record
+        would be pushed down, so that each value is decoded twice.
+        """
+        if self.skip_nulls:
+            source = source.where(f.col("value").isNotNull())
+        staged = self._staged(source)
+        record = f.col("value_record")
+        sound = f.when(record.isNotNull(), record).otherwise(f.raise_error(BAD_RECORD))
+        kept = [sound.alias("value_record")]
+        if self.key is not None:
+            bad = f.col("key").isNotNull() & f.col("key_record").isNull()
+            kept.append(
+                f.when(~bad, f.col("key_record")).otherwise(f.raise_error(BAD_RECORD)).alias("key_record")
+            )
+        return staged.select(*SOURCE, *self._carried(), *kept).select(*self._columns())
+
+    def judged(self, source: DataFrame) -> DataFrame:
+        """All records with `problem` (NULL for good ones), `mark` and `schema_id`, and the
+        table's columns in the struct `row`."""
+        staged = self._staged(source)
+        problem = f.when(f.col("value_record").isNull(), self.value.problem())
+        if self.skip_nulls:
+            skipped = _problem(SKIPPED, "has no value", "value")
+            problem = f.when(f.col("value").isNull(), skipped).otherwise(problem)
+        marks = [self._mark(self.value)]
+        if self.key is not None:
+            bad_key = f.col("key").isNotNull() & f.col("key_record").isNull()
+            problem = f.coalesce(problem, f.when(bad_key, self.key.problem()))
+            marks.append(self._mark(self.key))
+        return staged.select(
+            *SOURCE,
+            *marks,
+            self.value.schema_id().alias("schema_id"),
+            problem.alias("problem"),
+            f.struct(*self._columns()).alias("row"),
+        )
+
+    def _staged(self, source: DataFrame) -> DataFrame:
+        parts = [self.value] + ([self.key] if self.key is not None else [])
+        framing = [column for part in parts for column in part.framing()]
+        stages = [column for part in parts for column in part.stage()]
+        framed = source.select(*SOURCE, *framing)
+        decoded = framed.select("*", *stages)
+        records = [part.record(self._columns_of(part)).alias(f"{part.name}_record") for part in parts]
+        return decoded.select("*", *records)
+
+    def _carried(self) -> list[Column]:
+        """What the metadata columns need beside the source's own."""
+        if Metadata.SCHEMA_ID not in self.metadata or self.value.plain is not None:
+            return []
+        return [f.col("value_prefix"), f.col("value_header")]
+
+    def _mark(self, part: Part) -> Column:
+        name = f"{part.name}_mark"
+        if part.plain is not None:
+            return f.lit(None).cast("struct<in_header: boolean, mark: binary>").alias(name)
+        in_header = f.col(f"{part.name}_header").isNotNull()
+        return f.struct(in_header.alias("in_header"), part.mark().alias("mark")).alias(name)
+
+    def _columns_of(self, part: Part) -> t.StructType:
+        """The table's columns that come from values; from keys, those of theirs that values do not have."""
+        own = {m.column for m in self.metadata}
+        from_value = self._names(self.value)
+        if part.name == "value":
+            key_only = self._names(self.key) - from_value if self.key is not None else set()
+            kept = [c for c in self.columns.fields if c.name not in own | key_only]
+        else:
+            kept = [c for c in self.columns.fields if c.name in self._names(part) - from_value - own]
+        return t.StructType(kept)
+
+    @staticmethod
+    def _names(part: Part) -> set[str]:
+        entries = [part.plain] if part.plain is not None else list(part.framed.values())
+        return {entry.names.get(column, column) for entry in entries for column in entry.reader.type.names}
+
+    def _columns(self) -> list[Column]:
+        own = {m.column: m for m in self.metadata}
+        from_key = set(self._columns_of(self.key).names) if self.key is not None else set()
+        return [
+            (
+                self._metadata(own[name])
+                if name in own
+                else f.col("key_record" if name in from_key else "value_record")[name]
+            ).alias(name)
+            for name in self.columns.names
+        ]
+
+    def _metadata(self, wanted: Metadata) -> Column:
+        match wanted:
+            case Metadata.TIMESTAMP_TYPE:
+                found = f.lit(None).cast("string")
+                for number, name in TIMESTAMP_TYPES.items():
+                    found = f.when(f.col("timestampType") == number, f.lit(name)).otherwise(found)
+                return found
+            case Metadata.SCHEMA_ID:
+                return self.value.schema_id()
+            case Metadata.LEADER_EPOCH:
+                return self._leader_epoch()
+            case Metadata.HEADERS:
+                return all_headers()
+            case _:
+                return f.col(wanted.value)
+
+    def _leader_epoch(self) -> Column:
+        found = f.lit(None).cast("int")
+        for partition, steps in self.epochs.items():
+            for first, epoch in steps:
+                here = (f.col("partition") == partition) & (f.col("offset") >= first)
+                found = f.when(here, f.lit(epoch)).otherwise(found)
+        return found
+
+
+def _problem(kind: str, message: str | Column, part: str) -> Column:
+    said = f.lit(message) if isinstance(message, str) else message
+    return f.struct(f.lit(kind).alias("class"), said.alias("message"), f.lit(part).alias("part"))
