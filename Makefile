@@ -42,7 +42,7 @@ check: setup     ## ruff and mypy
 	@$(BIN)/mypy
 
 soak: setup      ## the drills of the test suite at their full counts
-	@HEADGATE_SOAK=1 $(BIN)/python -m pytest tests/faults tests/integration -m soak
+	@HEADGATE_SOAK=1 $(BIN)/python -m pytest tests/faults tests/integration tests/e2e -m soak
 
 bench-append: setup    ## rows per second of `table sync` beside plain Spark, as a ratio
 	@$(BIN)/python -m bench.append

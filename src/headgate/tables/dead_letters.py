@@ -8,9 +8,10 @@ up finds another's claim and writes nothing.
 
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
@@ -31,6 +32,7 @@ COLUMNS = t.StructType(
     [
         t.StructField("topic", t.StringType()),
         t.StructField("topic_id", t.StringType()),
+        t.StructField("table_id", t.StringType()),
         t.StructField("partition", t.IntegerType()),
         t.StructField("offset", t.LongType()),
         t.StructField("timestamp", t.TimestampType()),
@@ -66,6 +68,18 @@ class Publisher(Protocol):
         """All of them, in one transaction that records the number."""
 
 
+@dataclass(frozen=True)
+class Owner:
+    """A table of rows with dead letters, and under which claim of its engine it was opened.
+
+    The same topic may have had another table before, which was purged: its letters are not this one's.
+    """
+
+    topic: str
+    table_id: str
+    claim: int
+
+
 class DeadLetters:
     """One table and topic of dead letters; several tables of one engine may share it."""
 
@@ -80,12 +94,28 @@ class DeadLetters:
         # The newest snapshot that this engine knows to follow its own claim without another's in between.
         self._head: Any | None = None
         self._session: SparkSession | None = None
+        self._claims = 0
 
-    def claim(self) -> None:
+    def claim(self, topic: str, table_id: str) -> Owner:
         """From here on no engine that was here before can add anything."""
         with self._lock:
-            if self._table is not None:
-                return
+            if not self._is_claimed():
+                self._claim()
+            self._publish()
+            return Owner(topic, table_id, self._claims)
+
+    def _is_claimed(self) -> bool:
+        if self._table is None:
+            return False
+        try:
+            self._refreshed()
+        except StaleBatch:
+            return False
+        return True
+
+    def _claim(self) -> None:
+        """Tables of this engine that were opened under an earlier claim must read their positions again."""
+        with self._lock:
             table = self._lake.load(self.name, dead_letters=True)
             if table is None:
                 table = self._lake.create(self.name, COLUMNS, (), _PROPERTIES)
@@ -93,37 +123,33 @@ class DeadLetters:
                 table, self.name, (), self._summary("claim"), table.currentSnapshot()
             )
             self._table = table
-            self._publish()
+            self._claims += 1
 
-    def forget(self) -> None:
-        """Claim anew before anything is written again."""
-        with self._lock:
-            self._table = None
-
-    def pending(self, topic: str, position: Position) -> Position | None:
+    def pending(self, owner: Owner, position: Position) -> Position | None:
         """The end of the batch that was begun and not finished. It began at this position, or before it, if
         records were accepted as lost since."""
         with self._lock:
             snapshot = self._refreshed().currentSnapshot()
             while snapshot is not None:
                 summary = snapshot.summary()
-                if summary.get(SOURCE_KEY) == topic:
+                if summary.get(SOURCE_KEY) == owner.table_id:
                     begun = Position.from_json(summary.get(SOURCE_FROM_KEY))
                     end = Position.from_json(summary.get(SOURCE_TO_KEY))
                     return _rest(begun, end, position)
                 snapshot = self._lake.parent(self._table, snapshot)
         return None
 
-    def without_dead(self, source: DataFrame, topic: str, batch: Batch) -> DataFrame:
+    def without_dead(self, source: DataFrame, owner: Owner, batch: Batch) -> DataFrame:
         """The records of a batch that is tried again, less those that are dead already."""
-        dead = self._in(topic, batch).select("partition", "offset")
+        dead = self._in(owner, batch).select("partition", "offset")
         return source.join(f.broadcast(dead), ["partition", "offset"], "left_anti").select(*SOURCE)
 
-    def add(self, rows: DataFrame, topic: str, batch: Batch) -> int:
+    def add(self, rows: DataFrame, owner: Owner, batch: Batch) -> int:
         """The dead letters of a batch, before its own commit; how many."""
         raw = rows.select(
             "topic",
             f.lit(batch.end.topic_id).alias("topic_id"),
+            f.lit(owner.table_id).alias("table_id"),
             "partition",
             "offset",
             "timestamp",
@@ -145,11 +171,13 @@ class DeadLetters:
         with self._lock:
             if staged.rows:
                 begun = {
-                    SOURCE_KEY: topic,
+                    SOURCE_KEY: owner.table_id,
                     SOURCE_FROM_KEY: batch.start.to_json(),
                     SOURCE_TO_KEY: batch.end.to_json(),
                 }
                 table = self._refreshed()
+                if owner.claim != self._claims:
+                    raise StaleBatch(f"The dead letters '{self.name}' were claimed anew meanwhile.")
                 summary = self._summary("dead-letters") | begun
                 self._head = self._lake.append(table, self.name, staged.files, summary, self._head)
             failpoint("dead-letters-committed")
@@ -159,10 +187,10 @@ class DeadLetters:
 
     # -- replay
 
-    def candidates(self, topic: str) -> list[tuple[str, DataFrame]]:
+    def candidates(self, owner: Owner) -> list[tuple[str, DataFrame]]:
         """What no replay has taken up, as sources of records, by the id of the topic: one that was created
         again has the same coordinates once more."""
-        mine = (f.col("topic") == topic) & f.col("replay_id").isNull()
+        mine = _of(owner) & f.col("replay_id").isNull()
         found = self._rows().where(mine).select("topic_id").distinct().collect()
         ids = sorted(row.topic_id for row in found)
         return [(topic_id, self._source(mine & (f.col("topic_id") == topic_id))) for topic_id in ids]
@@ -170,19 +198,20 @@ class DeadLetters:
     def of_replay(self, replay_id: str) -> DataFrame:
         return self._source(f.col("replay_id") == replay_id)
 
-    def pending_replay(self, topic: str) -> str | None:
+    def pending_replay(self, owner: Owner) -> str | None:
         """A replay that has taken up dead letters and is not known to be done."""
-        mine = (f.col("topic") == topic) & f.col("replay_id").isNotNull() & f.col("replayed_at").isNull()
+        mine = _of(owner) & f.col("replay_id").isNotNull() & f.col("replayed_at").isNull()
         found = self._rows().where(mine).select("replay_id").limit(1).collect()
         return found[0].replay_id if found else None
 
-    def take_up(self, replay_id: str, topic_id: str, chosen: DataFrame) -> int:
+    def take_up(self, replay_id: str, owner: Owner, topic_id: str, chosen: DataFrame) -> int:
         """Mark these (partition, offset) of a topic as taken up by a replay, before they are written."""
         found = chosen.select("topic", "partition", "offset").toArrow()
         if found.num_rows:
             session = self._marking()
             chosen = session.createDataFrame(found).alias("chosen")
             same = " and ".join(f"chosen.{c} = {self._sql}.{c}" for c in ("topic", "partition", "offset"))
+            same += f" and {self._sql}.table_id = {_text(owner.table_id)}"
             same += f" and {self._sql}.topic_id = {_text(topic_id)} and {self._sql}.replay_id is null"
             merge = chosen.mergeInto(self._sql, f.expr(same))
             self._change(lambda: merge.whenMatched().update({"replay_id": f.lit(replay_id)}).merge())
@@ -195,9 +224,9 @@ class DeadLetters:
         """A replay that was not carried out: its dead letters are dead again."""
         self._update(f"replay_id = null where replay_id = {_text(replay_id)} and replayed_at is null")
 
-    def count(self, topic: str) -> int:
+    def count(self, owner: Owner) -> int:
         """How many are dead and not replayed."""
-        return self._rows().where((f.col("topic") == topic) & f.col("replay_id").isNull()).count()
+        return self._rows().where(_of(owner) & f.col("replay_id").isNull()).count()
 
     # -- within
 
@@ -220,12 +249,12 @@ class DeadLetters:
                 self._session.conf.set(f"spark.sql.iceberg.snapshot-property.{key}", value)
         return self._session
 
-    def _in(self, topic: str, batch: Batch) -> DataFrame:
+    def _in(self, owner: Owner, batch: Batch) -> DataFrame:
         ranges = f.lit(False)
         for one in batch.ranges:
             here = (f.col("partition") == one.partition) & f.col("offset").between(one.start, one.end - 1)
             ranges = ranges | here
-        mine = (f.col("topic") == topic) & (f.col("topic_id") == batch.end.topic_id)
+        mine = _of(owner) & (f.col("topic_id") == batch.end.topic_id)
         return self._rows().where(mine & ranges)
 
     def _source(self, which: Any) -> DataFrame:
@@ -244,9 +273,11 @@ class DeadLetters:
     def _publish(self) -> None:
         """What the topic has not seen yet, however it came to that."""
         head = self._head
+        if head is None or head.summary().get("total-records") in (None, "0"):
+            return
         table_id = str(self._known().uuid())
         done = self._publisher.published(table_id)
-        if head is None or head.sequenceNumber() <= done:
+        if head.sequenceNumber() <= done:
             return
         start = head
         while start is not None and start.sequenceNumber() > done:
@@ -293,6 +324,10 @@ def _rest(begun: Position, end: Position, now: Position) -> Position | None:
         return None
     ahead = {p: offset for p, offset in end.offsets.items() if offset > now.offsets.get(p, 0)}
     return now.advanced_to(ahead) if ahead else None
+
+
+def _of(owner: Owner) -> Column:
+    return f.col("table_id") == owner.table_id
 
 
 def _timestamp_type() -> Any:

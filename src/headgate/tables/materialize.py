@@ -29,7 +29,7 @@ from headgate.model import (
     Topic,
 )
 from headgate.partition import PartitionField, parse_partition
-from headgate.tables.dead_letters import DeadLetters
+from headgate.tables.dead_letters import DeadLetters, Owner
 from headgate.tables.evolve import Message, Schemas, SchemasInPlay, stopped
 from headgate.tables.frames import Frame
 from headgate.tables.lake import Lake
@@ -113,6 +113,7 @@ class Materializer:
         self._in_play = SchemasInPlay(spec, schemas, lake)
         self._partition = tuple(parse_partition(text) for text in spec.partition_fields)
         self._dead = dead_letters
+        self._owner: Owner | None = None
         self._source = source
         self._limits = limits
         self._table: Any | None = None
@@ -131,8 +132,6 @@ class Materializer:
         """Trust nothing that was read before: another writer may have been here."""
         self._table = None
         self.position = None
-        if self._dead is not None:
-            self._dead.forget()
 
     def lag(self, view: TopicView) -> int:
         """Offsets still to read; before the table is open, all that the topic has."""
@@ -163,7 +162,7 @@ class Materializer:
         if self.position is None:
             if self._dead is not None:
                 # Before the position is read: what an earlier engine still writes there is seen, or fails.
-                self._dead.claim()
+                self._owner = self._dead.claim(self.spec.topic, str(self._table.uuid()))
             self._table.refresh()
             # 1. Read the position: the table's own word.
             self._head = self._table.currentSnapshot()
@@ -172,7 +171,7 @@ class Materializer:
                 self.position = self._begin(view)
             self._take_up()
             if self._dead is not None:
-                self._begun = self._dead.pending(self.spec.topic, self.position)
+                self._begun = self._dead.pending(self._known(self._owner), self.position)
                 self._finish_replay()
             self._in_play.add_metadata(self._table, self._lake.columns(self._table))
             self._lake.partition_by(self._table, self._resolved_partition())
@@ -244,7 +243,7 @@ class Materializer:
         extra = {ACCEPTED_KEY: said}
         self._head = self._lake.commit(self._table, self.spec.topic, (), batch, self._head, extra)
         self.position = end
-        self._begun = None if self._dead is None else self._dead.pending(self.spec.topic, end)
+        self._begun = None if self._dead is None else self._dead.pending(self._known(self._owner), end)
         self._note_facts()
 
     def replay(self, view: TopicView) -> ReplayReport:
@@ -257,19 +256,19 @@ class Materializer:
         if not self.open(view):
             raise InvalidRequest(f"Table '{self.spec.topic}' does not exist yet: nothing is dead.")
         replayed = 0
-        for topic_id, source in self._dead.candidates(self.spec.topic):
+        for topic_id, source in self._dead.candidates(self._known(self._owner)):
             plan, _ = self._understand(source)
             good = self._lane.good(plan, source)
             replay_id = str(uuid.uuid4())
-            if self._dead.take_up(replay_id, topic_id, good):
+            if self._dead.take_up(replay_id, self._known(self._owner), topic_id, good):
                 failpoint("replay-taken-up")
                 replayed += self._carry_out(replay_id)
-        return ReplayReport(replayed, self._dead.count(self.spec.topic))
+        return ReplayReport(replayed, self._dead.count(self._known(self._owner)))
 
     def _finish_replay(self) -> None:
         """A replay that an engine did not live to finish."""
         dead = self._known(self._dead)
-        replay_id = dead.pending_replay(self.spec.topic)
+        replay_id = dead.pending_replay(self._known(self._owner))
         if replay_id is None:
             return
         if self._lake.find_replay(self._table, replay_id) is not None:
@@ -358,7 +357,7 @@ class Materializer:
         source = self._lane.read(batch, self.spec.topic)
         retried = self._begun is not None and self._dead is not None
         if retried:
-            source = self._known(self._dead).without_dead(source, self.spec.topic, batch)
+            source = self._known(self._dead).without_dead(source, self._known(self._owner), batch)
         if not retried and not self._had_bad:
             plan = self._plan(batch, view)
             staged = self._lane.write(plan, source, self._table, self._many_partitions)
@@ -384,7 +383,7 @@ class Materializer:
         self._had_bad = True
         if self.spec.on_error is OnError.SKIP:
             return sum(group.count for group in groups)
-        return self._known(self._dead).add(self._lane.dead(plan, source), self.spec.topic, batch)
+        return self._known(self._dead).add(self._lane.dead(plan, source), self._known(self._owner), batch)
 
     def _understand(
         self, source: DataFrame, batch: Batch | None = None, view: TopicView | None = None

@@ -162,7 +162,7 @@ def test_an_engine_that_was_replaced_adds_nothing(drive: Drive) -> None:
     with pytest.raises(HeadgateError, match=r"[Aa]nother (engine|writer)"):
         first._known(first._dead).add(
             first._lane.dead(first._plan(None, None), first._lane.read(_batch(first, drive), drive.topic)),
-            drive.topic,
+            first._known(first._owner),
             _batch(first, drive),
         )
     assert dead(drive) == []
@@ -229,3 +229,24 @@ def test_a_replay_that_was_cut_off_is_finished(
     assert found.dead == 0
     assert numbers(drive.rows()) == [2]
     assert all(row["replayed_at"] is not None for row in dead(drive))
+
+
+def test_a_table_that_was_purged_leaves_its_letters_to_itself(drive: Drive) -> None:
+    """A letter that was replayed into the old table must be in the new one too."""
+    table, schema_id = start(drive, OnError.LOG)
+    drive.produce(schema_id, named(drive), values(2))
+    unknown = schema_id + 1
+    drive.send(b"\x00" + unknown.to_bytes(4, "big") + b"\x04\x00")
+    drive.send(b"junk")
+    drive.flush()
+    drive.run_all(table)
+    assert drive.register(later(drive)) == unknown
+    assert table.replay(drive.view()).replayed == 1
+    assert drive.lake.drop(drive.topic)
+    drive.enablement = "second"
+    second = drive.materializer()
+    drive.run_all(second)
+    assert numbers(drive.rows()) == [0, 1, 2]
+    found = second.replay(drive.view())
+    assert (found.replayed, found.dead) == (0, 1)
+    assert [bytes(row["value"]) for row in dead(drive) if row["replayed_at"] is None] == [b"junk", b"junk"]
