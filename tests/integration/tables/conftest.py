@@ -1,8 +1,4 @@
-"""One Spark session for all tests of the data path.
-
-PySpark changes py4j for the whole process when a session is made: tests that speak to the catalog's own JVM
-come before these, as their folders do.
-"""
+"""What makes a table of a topic, step by step, in the tests' own process."""
 
 from collections.abc import Iterator
 
@@ -14,22 +10,13 @@ from headgate.engine.publish import KafkaPublisher
 from headgate.engine.source import KafkaSource
 from headgate.model import OnError
 from headgate.registry.client import SchemaSource
-from headgate.spark import Driver, build_session
 from headgate.tables.dead_letters import DeadLetters
 from headgate.tables.lake import Lake
-from headgate.tables.lane import SESSION, SparkLane
+from headgate.tables.lane import SparkLane
 from headgate.tables.materialize import Materializer
 from headgate.tables.plan import Limits
 from tests.integration.tables.drive import Drive
 from tests.support.services import Services
-
-
-@pytest.fixture(scope="session")
-def spark(services: Services) -> Iterator[SparkSession]:
-    properties = catalog_properties(services.runtime.iceberg)
-    session = build_session(services.runtime.settings, "tests", "1g", properties, SESSION)
-    with Driver(session):
-        yield session
 
 
 @pytest.fixture

@@ -1,0 +1,23 @@
+"""One Spark session for all tests that need one.
+
+PySpark changes py4j for the whole process when a session is made: tests that speak to the catalog's own JVM
+come before these, as their folders do.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate.catalog.client import catalog_properties
+from headgate.spark import Driver, build_session
+from headgate.tables.lane import SESSION
+from tests.support.services import Services
+
+
+@pytest.fixture(scope="session")
+def spark(services: Services) -> Iterator[SparkSession]:
+    properties = catalog_properties(services.runtime.iceberg)
+    session = build_session(services.runtime.settings, "tests", "1g", properties, SESSION)
+    with Driver(session):
+        yield session
