@@ -14,6 +14,13 @@ from headgate.jvm import jars_in
 # The catalog's name in SQL: lake.<cluster>.<topic>.
 CATALOG = "lake"
 LOOPBACK = "127.0.0.1"
+# A length in an Avro message is taken at its word before there are bytes for it: seven bytes that claim a
+# string of two gigabytes would end the JVM. Avro has limits for that.
+AVRO_LIMITS = (
+    "-Dorg.apache.avro.limits.bytes.maxLength=67108864",
+    "-Dorg.apache.avro.limits.string.maxLength=67108864",
+    "-Dorg.apache.avro.limits.collectionItems.maxLength=10000000",
+)
 _LOGGING = Path(__file__).parent / "spark-log4j2.properties"
 
 
@@ -43,8 +50,10 @@ def build_session(
                 # Libraries unpack native code there and leave it behind.
                 f'"-Djava.io.tmpdir={scratch}"',
                 "-XX:+ExitOnOutOfMemoryError",
+                *AVRO_LIMITS,
             )
         ),
+        "spark.executor.extraJavaOptions": " ".join(AVRO_LIMITS),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.ui.enabled": "false",

@@ -11,19 +11,9 @@ from pyspark.sql import types as t
 from pyspark.sql.avro.functions import from_avro
 
 from headgate.decode import avro_part as part
-from headgate.decode.avro_before import decode, is_whole, null_record, table_type
 from headgate.decode.avro_schema import read_schema
 from headgate.decode.reader import Reader
 
-__all__ = ["JVM_OPTIONS", "AvroReader", "decode", "is_whole", "null_record", "table_type"]
-
-# A length in a message is taken at its word before there are bytes for it: seven bytes that claim a string of
-# two gigabytes end the JVM. Avro has limits for that, which every JVM that decodes must be started with.
-JVM_OPTIONS = (
-    "-Dorg.apache.avro.limits.bytes.maxLength=67108864",
-    "-Dorg.apache.avro.limits.string.maxLength=67108864",
-    "-Dorg.apache.avro.limits.collectionItems.maxLength=10000000",
-)
 _OPTIONS = {
     # Bytes that do not fit give a record of nulls.
     "mode": "PERMISSIVE",

@@ -7,7 +7,7 @@ shadow of it: a schema of the same encoding in wider types, whose values are che
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import floor, log10
 from typing import Any, Literal
@@ -72,9 +72,12 @@ def every(conditions: Sequence[Column]) -> Column:
     return every(conditions[:middle]) & every(conditions[middle:])
 
 
-def shadow_name(name: str, index: int) -> str:
-    """The name itself where Avro's parser takes it."""
-    return name if _SHADOW_NAME.fullmatch(name) else f"f{index}"
+def shadow_names(fields: Sequence[Field]) -> list[str]:
+    """The names of the fields themselves, unless Avro's parser would not take one."""
+    names = [field.name for field in fields]
+    if all(_SHADOW_NAME.fullmatch(name) for name in names):
+        return names
+    return [f"f{index}" for index in range(len(names))]
 
 
 # Plain types
@@ -212,41 +215,31 @@ def variable_scale_decimal(new_name: str, path: str, scale_first: bool) -> Part:
 
 
 def record(new_name: str, fields: Sequence[Field]) -> Part:
-    names = [shadow_name(field.name, index) for index, field in enumerate(fields)]
-    same = all(
-        field.part.read is None and field.name == name for field, name in zip(fields, names, strict=True)
-    )
+    same = shadow_names(fields) == [field.name for field in fields]
+    as_decoded = same and all(field.part.read is None for field in fields)
     return Part(
         {"type": "record", "name": new_name, "fields": shadow_fields(fields)},
         t.StructType([t.StructField(field.name, field.part.type) for field in fields]),
-        None if same else lambda v: f.when(v.isNotNull(), struct_of(v, fields)),
+        None if as_decoded else lambda v: f.when(v.isNotNull(), struct_of(v, fields)),
         checks_of(fields),
         shape="record",
     )
 
 
 def shadow_fields(fields: Sequence[Field]) -> list[dict[str, Any]]:
-    return [
-        {"name": shadow_name(field.name, index), "type": field.part.shadow}
-        for index, field in enumerate(fields)
-    ]
+    return [{"name": name, "type": field.part.shadow} for name, field in _named(fields)]
 
 
 def struct_of(decoded: Column, fields: Sequence[Field]) -> Column:
-    return f.struct(
-        *(
-            field.part.value(decoded[shadow_name(field.name, index)]).alias(field.name)
-            for index, field in enumerate(fields)
-        )
-    )
+    return f.struct(*(field.part.value(decoded[name]).alias(field.name) for name, field in _named(fields)))
 
 
 def checks_of(fields: Sequence[Field]) -> tuple[Check, ...]:
-    return tuple(
-        check
-        for index, field in enumerate(fields)
-        for check in inside(field.part.checks, shadow_name(field.name, index))
-    )
+    return tuple(check for name, field in _named(fields) for check in inside(field.part.checks, name))
+
+
+def _named(fields: Sequence[Field]) -> Iterator[tuple[str, Field]]:
+    return zip(shadow_names(fields), fields, strict=True)
 
 
 def inside(checks: Sequence[Check], field: str) -> tuple[Check, ...]:

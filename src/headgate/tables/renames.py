@@ -67,11 +67,13 @@ def renames_of(reader: Reader, schema_id: int, numbers: Mapping[str, int]) -> li
     """What this schema says of former names: by Avro's aliases, or by Protobuf's field numbers, of which
     `numbers` has those of earlier schemas."""
     here = set(paths(reader.type))
+    # Former names are told by Iceberg's paths.
+    ours = {path.replace("[]", ".element").replace("{}", ".value"): path for path in here}
     found = [
-        Rename(sibling(path, old), path.rpartition(".")[2], schema_id)
+        Rename(sibling(ours[path], old), ours[path].rpartition(".")[2], schema_id)
         for path, olds in reader.former_names.items()
         for old in olds
-        if sibling(path, old) not in here
+        if sibling(ours[path], old) not in here
     ]
     for path, number in reader.field_numbers.items():
         if path in numbers:

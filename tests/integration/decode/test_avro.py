@@ -425,9 +425,10 @@ def test_names_that_avro_does_not_allow(spark: SparkSession) -> None:
     """Some registries take them."""
     kind = {"type": "enum", "name": "E", "symbols": ["in transit", "2-day"]}
     inner = record(("größe", "string"), ("the-rest", "int"), name="I")
-    schema = record(("a b", "long"), ("état", inner), ("kind", kind))
-    body = varint(1) + varint(1) + b"x" + varint(2) + varint(1)
+    schema = record(("f1", "string"), ("a b", "long"), ("état", inner), ("kind", kind))
+    body = varint(0) + varint(1) + varint(1) + b"x" + varint(2) + varint(1)
     assert read(spark, schema, [body])[0].value == {
+        "f1": "",
         "a b": 1,
         "état": {"größe": "x", "the-rest": 2},
         "kind": "2-day",

@@ -70,7 +70,7 @@ def test_renames_at_depth() -> None:
     (rename,) = renames_of(Fixed("x.b", {"x.b": ("a",)}), 2, {})
     assert names_for(Fixed("x.a"), 1, [rename]) == {"x.a": "b"}
     assert names_for(Fixed("a"), 1, [rename]) == {}
-    (listed,) = renames_of(Fixed("x[].b", {"x[].b": ("a",)}), 2, {})
+    (listed,) = renames_of(Fixed("x[].b", {"x.element.b": ("a",)}), 2, {})
     assert names_for(Fixed("x[].a"), 1, [listed]) == {"x[].a": "b"}
 
 
