@@ -23,7 +23,7 @@ class Reader(ABC):
     type: t.StructType
     #: The full name of the record type, where the format has one.
     record_name: str | None = None
-    #: Former names of fields, by the field's path as Iceberg has it (`address.street`, `lines.element.price`):
+    #: Former names of fields, by the path that Iceberg has (`address.street`, `lines.element.price`):
     #: a table's column of that name is it.
     former_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     #: Where fields are known by numbers, the number of each, by path: a field keeps it under another name.
