@@ -28,7 +28,7 @@ from tests.support.ledger import canonical
 from tests.unit.decode.protobuf_samples import message_class
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
-EXAMPLES = {"avro": 120, "json": 60, "protobuf": 60} if SOAK else {"avro": 3, "json": 1, "protobuf": 1}
+EXAMPLES = {"avro": 120, "json": 60, "protobuf": 60} if SOAK else {"avro": 2, "json": 1, "protobuf": 1}
 PARTITIONS = 2
 topics = itertools.count()
 
