@@ -70,7 +70,7 @@ def test_avro_references_are_put_inline(shared_registry: RunningRegistry, subjec
 
 def test_references_of_other_types_come_alongside(shared_registry: RunningRegistry, subject: str) -> None:
     client = shared_registry.client
-    leaf, part = '{"type":"string"}', '{"$ref":"leaf.json"}'
+    leaf, part = '{"type":"string","title":"leaf"}', '{"$ref":"leaf.json"}'
     client.register_schema(f"{subject}-leaf", Schema(leaf, "JSON"))
     client.register_schema(f"{subject}-part", referring(part, [("leaf.json", f"{subject}-leaf", 1)], "JSON"))
     whole = referring('{"$ref":"part.json"}', [("part.json", f"{subject}-part", 1)], "JSON")
