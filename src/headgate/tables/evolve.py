@@ -80,6 +80,7 @@ class SchemasInPlay:
         self._lake = lake
         self._value = _InPlay("value", spec.value_format)
         self._connect_schema: str | None = None
+        self._first_record_name: str | None = None
         self._key = None if spec.key_format is RecordFormat.NONE else _InPlay("key", spec.key_format)
         for part, columns in ((self._value, spec.value_columns), (self._key, spec.key_columns)):
             if part is not None and part.format not in (RecordFormat.AUTO, RecordFormat.CONNECT_JSON):
@@ -106,6 +107,8 @@ class SchemasInPlay:
                 reader = self._of_first(part, messages)
             if reader is not None:
                 found[part.name] = reader.type
+                if part is self._value and self._spec.record_types is RecordTypes.SINGLE:
+                    self._first_record_name = reader.record_name
         if "value" not in found:
             return None
         self._check_metadata(found["value"])
@@ -116,7 +119,8 @@ class SchemasInPlay:
 
     def first_properties(self) -> dict[str, str]:
         """What else is to be known of a new table."""
-        return {} if self._connect_schema is None else {CONNECT_SCHEMA_KEY: self._connect_schema}
+        known = {CONNECT_SCHEMA_KEY: self._connect_schema, RECORD_NAME_KEY: self._first_record_name}
+        return {key: value for key, value in known.items() if value is not None}
 
     def _latest(self, part: _InPlay) -> Reader | None:
         if part.format is not RecordFormat.AUTO:
