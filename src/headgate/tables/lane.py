@@ -133,6 +133,9 @@ class SparkLane:
             for row in found.collect()
         ]
 
+    def has_headers(self, source: DataFrame) -> bool:
+        return bool(source.where(f.col("headers").isNotNull()).select("offset").limit(1).collect())
+
     def present(self, source: DataFrame, part: str, marks: Sequence[bytes]) -> list[bytes]:
         """Those marks that some message begins with."""
         begins = [

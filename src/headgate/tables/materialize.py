@@ -123,6 +123,7 @@ class Materializer:
         # What the last batch was like: the next one is likely the same.
         self._many_partitions = True
         self._had_bad = False
+        self._headers = False
         # The end of a batch that was begun, whose dead letters are written.
         self._begun: Position | None = None
         self.position: Position | None = None
@@ -359,10 +360,11 @@ class Materializer:
         if retried:
             source = self._known(self._dead).without_dead(source, self._known(self._owner), batch)
         if not retried and not self._had_bad:
-            plan = self._plan(batch, view)
+            plan = replace(self._plan(batch, view), headers=self._headers)
             staged = self._lane.write(plan, source, self._table, self._many_partitions)
             if staged is not None:
                 return staged, 0
+            self._headers = self._headers or self._lane.has_headers(source)
         plan, groups = self._understand(source, batch, view)
         if not groups:
             self._had_bad = False
