@@ -42,7 +42,7 @@ def test_a_topic_that_is_not_there(stack: Stack) -> None:
         ("--formats", "delta", "The format 'delta' is not supported. Supported now: iceberg."),
         ("--formats", "iceberg,hudi", "The format 'hudi' is not supported."),
         ("--mode", "upsert", "The mode 'upsert' is not supported. Supported now: append."),
-        ("--on-error", "skip", "The error policy 'skip' is not supported. Supported now: suspend."),
+        ("--on-error", "no", "The error policy 'no' is not supported. Supported now: suspend, skip, log."),
         ("--freshness", "soon", "'soon' is not a duration."),
         ("--freshness", "0.5s", "0.5"),
     ],

@@ -15,7 +15,7 @@ from headgate.datagen.orders_schemas import SCHEMAS
 from scripts.readers import duckdb_on
 from tests.e2e.commands import headgate, on
 from tests.e2e.commands import shown as table_shown
-from tests.support.ledger import Ledger, canonical, to_native
+from tests.support.ledger import Ledger, canonical, to_native, without_metadata
 from tests.support.stack import Stack
 
 PREFIX = "main."
@@ -61,6 +61,7 @@ def test_query_gives_the_same_rows_to_the_digit(stack: Stack, ledger: Ledger) ->
 
 def payment(row: dict[str, Any]) -> dict[str, Any]:
     """A payment as JSON has it, with the types that JSON has not."""
+    row = without_metadata(row)
     return row | {"amount": Decimal(row["amount"]), "paid_at": datetime.fromisoformat(row["paid_at"])}
 
 

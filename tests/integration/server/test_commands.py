@@ -135,7 +135,7 @@ def test_a_sync_gives_up_in_time(served: Served, topic: str) -> None:
     [
         ("--formats", "iceberg,delta", "iceberg"),
         ("--mode", "upsert", "append"),
-        ("--on-error", "skip", "suspend"),
+        ("--on-error", "ignore", "suspend, skip, log"),
     ],
 )
 def test_what_is_not_there_yet_is_refused_with_what_is(
