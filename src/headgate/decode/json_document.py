@@ -2,9 +2,9 @@
 
 `from_json` is fast and lenient: a number in a text field becomes text, decimals are rounded, doubles lose
 digits, the second of two equal keys wins, what follows the document is not looked at. So each document is
-parsed a second time, into a variant, which is strict about keys and grammar and keeps numbers as they are
-written. It is asked about single values only where these can be wrong: a text that looks like a number, a
-number of many digits. What it cannot tell is seen by parsing the text once more with its numbers made texts.
+parsed a second time, by a strict parser that knows which keys it has met. And where a value can have been
+something else, a text that looks like a number or a number of many digits, its tokens are looked at one by
+one: they are parsed as variants, which say what they were, with long numbers made texts before.
 
 For the first parser the document is the value of `{"value":…,"end":1}`, for the second the item of `[…]`.
 What closes the one early leaves no `end`; what closes the other early is not the value of an object.
@@ -12,7 +12,7 @@ What closes the one early leaves no `end`; what closes the other early is not th
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from operator import add, and_, or_
 from typing import Literal, NamedTuple
 
@@ -44,12 +44,14 @@ _OPTIONS = {
 _LONG_NUMBER = r"[:,\[]\s*+-?(?:[0-9.]{16}|[0-9.]++[eE])"
 _PLAIN_PLACES = 14
 # Rounding a decimal of such an exponent would take the whole memory.
-_HUGE_EXPONENT = r"[0-9.][eE][-+]?[0-9]{4}"
+_HUGE = r"-?[0-9.]++[eE][-+]?[0-9]{4}"
+_HUGE_EXPONENT = rf'[:,\[]\s*+(?:{_HUGE}|"{_HUGE}[0-9]*+")'
 # The quantifiers are possessive: Java's would need a stack as deep as the text is long.
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _NUMBER_TOKEN = rf'\G((?:[^"0-9-]++|{_STRING})*+)(-?[0-9][0-9.eE+-]*+)'
 _UNSURE_NUMBER = r"-?[0-9][0-9.]*+[eE][-+]?[0-9]++|-?[0-9.]{39,}+"
 _NUMBER_TEXT = r"^-?[0-9][0-9.eE+-]*$"
+_DECIMAL_TEXT = r"^-?[0-9]++(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?$"
 # What a number token begins with once it is made a text token.
 _MARK = "\x01number:"
 _MARK_ESCAPED = r"\\u0001number:"
@@ -135,6 +137,7 @@ class Check(NamedTuple):
     """Something that must hold at a place; it holds of NULL."""
 
     path: str
+    get: Expression
     holds: Expression
 
 
@@ -207,14 +210,22 @@ def value_of(node: Node) -> Expression | None:
         case Record(fields=fields):
             return _record_value(fields)
         case Items(item=item):
-            inner = value_of(item)
-            return None if inner is None else lambda parsed: f.transform(parsed, inner)
+            return _items_value(value_of(item))
         case Entries(value=child):
             return _entries_value(value_of(child))
         case Logical(plain=plain, conversion=conversion):
-            first = value_of(plain) or _same
-            return lambda parsed: conversion.read(first(parsed))
+            return _after(value_of(plain), conversion.read)
     return None
+
+
+def _after(first: Expression | None, then: Expression) -> Expression:
+    """One after the other. What the second uses often is computed, and stands in the plan, only once."""
+    return then if first is None else (lambda parsed: _bound(first(parsed), then))
+
+
+def _bound(value: Column, use: Expression) -> Column:
+    # Spark takes functions for lambdas, and nothing else that can be called.
+    return f.transform(f.array(value), lambda bound: use(bound))[0]
 
 
 def _record_value(fields: Sequence[tuple[str, Node]]) -> Expression | None:
@@ -229,11 +240,12 @@ def _record_value(fields: Sequence[tuple[str, Node]]) -> Expression | None:
     return value
 
 
+def _items_value(inner: Expression | None) -> Expression | None:
+    return inner and (lambda parsed: f.transform(parsed, lambda item: inner(item)))
+
+
 def _entries_value(inner: Expression | None) -> Expression | None:
-    if inner is None:
-        return None
-    change = inner
-    return lambda parsed: f.transform_values(parsed, lambda _, item: change(item))
+    return inner and (lambda parsed: f.transform_values(parsed, lambda _, item: inner(item)))
 
 
 def _same(column: Column) -> Column:
@@ -258,14 +270,13 @@ class JsonDocumentReader(Reader):
         self._texts = list(_each(node, _is_surely_text))
         self._tokens = list(_each(node, _is_token_exact))
         self._token_type = _token_type(node)
-        self._direct = {check.path: (key, check.holds) for key, check in _direct(node)}
         self._closed = list(_closed(node))
 
     def raw(self, body: Column) -> Column:
         text = body.cast("string")
         wrapped = _wrapped(text)
         if self._has_decimals:
-            wrapped = f.when(~text.rlike(_HUGE_EXPONENT), wrapped)
+            wrapped = f.when(~self._inside(text).rlike(_HUGE_EXPONENT), wrapped)
         read = f.from_json(wrapped, self._schema, _OPTIONS)
         return f.struct(read.alias("read"), strict(text).alias("strict"))
 
@@ -278,7 +289,7 @@ class JsonDocumentReader(Reader):
         sound = f.is_valid_utf8(text) & self._is_whole(raw) & _all(self._fits, found)
         sure = _has_whole_characters(text) & self._has_known_keys(raw, text)
         if self._tokens:
-            written = _rarely(lambda: self._is_as_written(raw, text))
+            written = _rarely(lambda: self._is_as_written(text))
             sure = sure & f.when(self._is_plain(raw, text), True).otherwise(written)
         if self._has_documents:
             doubles = _rarely(lambda: _are_doubles_exact(text))
@@ -310,31 +321,24 @@ class JsonDocumentReader(Reader):
         return plain & short if self._has_numbers else plain
 
     def _has_long_numbers(self, text: Column) -> Column:
-        return (text if self._column is None else f.concat(f.lit("["), text)).rlike(_LONG_NUMBER)
+        return self._inside(text).rlike(_LONG_NUMBER)
 
-    def _is_as_written(self, raw: Column, text: Column) -> Column:
-        """Looks at each token: in the variant, or else in the text with its numbers made texts.
+    def _inside(self, text: Column) -> Column:
+        """The text such that every value in it comes after a colon, a comma or a bracket."""
+        return text if self._column is None else f.concat(f.lit("["), text)
 
-        Values in arrays and maps have no path in a variant.
-        """
-        tokens = self._on_tokens(text, lambda read: _is_parsed(read) & _all(self._tokens, read["value"]))
-        inner_texts = [check for check in self._texts if check.path not in self._direct]
-        paths = {check.path for check in self._tokens} - {check.path for check in self._texts}
-        plain = _all(inner_texts, parsed(raw))
-        if paths - self._direct.keys():
-            plain = plain & self._is_plain(raw, text)
-        texts = {check.path: check for check in self._texts}
-        for path, (key, holds) in self._direct.items():
-            seen = holds(f.try_variant_get(raw["strict"], key, "variant"))
-            plain = plain & (texts[path].holds(parsed(raw)) | seen if path in texts else seen)
-        return f.when(plain, True).otherwise(tokens)
+    def _is_as_written(self, text: Column) -> Column:
+        return self._on_tokens(text, lambda read: _is_parsed(read) & _all(self._tokens, read["value"]))
 
     def _on_tokens(self, text: Column, ask: Expression) -> Column:
-        """What `ask` says of the document with all its numbers made texts. It is parsed once."""
+        """What `ask` says of the document as variants. It is parsed once."""
         assert self._token_type is not None
-        marked = f.regexp_replace(text, _NUMBER_TOKEN, rf'$1"{_MARK_ESCAPED}$2"')
-        tokens = f.from_json(_wrapped(marked), _wrapper(self._token_type), _OPTIONS)
-        return f.transform(f.array(tokens), ask)[0]
+        if self._has_numbers:
+            marked = f.regexp_replace(text, _NUMBER_TOKEN, rf'$1"{_MARK_ESCAPED}$2"')
+            text = (
+                marked if self._has_decimals else f.when(self._has_long_numbers(text), marked).otherwise(text)
+            )
+        return _bound(f.from_json(_wrapped(text), _wrapper(self._token_type), _OPTIONS), ask)
 
     def _has_known_keys(self, raw: Column, text: Column) -> Column:
         if not self._closed:
@@ -454,43 +458,60 @@ def _each(node: Node, leaf: Callable[[Node], Expression | None], path: str = "")
         case Record(fields=fields):
             for name, child in fields:
                 for check in _each(child, leaf, f"{path}.{name}" if path else name):
-                    yield Check(check.path, _in_member(name, check.holds))
+                    yield Check(check.path, _in_member(name, check.get), check.holds)
         case Items(item=item):
             for check in _each(item, leaf, f"{path}[]"):
-                yield Check(check.path, _in_items(check.holds))
+                yield Check(check.path, _same, _in_items(check))
         case Entries(value=child):
             for check in _each(child, leaf, f"{path}{{}}"):
-                yield Check(check.path, _in_values(check.holds))
+                yield Check(check.path, f.map_values, _in_items(check))
         case Logical(plain=plain):
             yield from _each(plain, leaf, path)
     holds = leaf(node)
     if holds is not None:
-        yield Check(path, holds)
+        yield Check(path, _same, holds)
 
 
-def _in_member(name: str, holds: Expression) -> Expression:
-    return lambda found: holds(found[name])
+def _in_member(name: str, get: Expression) -> Expression:
+    return lambda found: get(found[name])
 
 
-def _in_items(holds: Expression) -> Expression:
-    return lambda found: f.coalesce(f.forall(found, holds), f.lit(True))
-
-
-def _in_values(holds: Expression) -> Expression:
-    return lambda found: f.coalesce(f.forall(f.map_values(found), holds), f.lit(True))
+def _in_items(check: Check) -> Expression:
+    return lambda found: f.coalesce(f.forall(found, lambda item: check.holds(check.get(item))), f.lit(True))
 
 
 def _all(checks: Sequence[Check], found: Column) -> Column:
-    return reduce(and_, (check.holds(found) for check in checks)) if checks else f.lit(True)
+    """All at once where the same is asked of several values: plans grow with every expression in them."""
+    asked: dict[Expression, list[Column]] = {}
+    for check in checks:
+        asked.setdefault(check.holds, []).append(check.get(found))
+    answers = (
+        holds(values[0]) if len(values) == 1 else f.forall(f.array(*values), holds)
+        for holds, values in asked.items()
+    )
+    return reduce(and_, answers, f.lit(True))
 
 
 def _inexact(checks: Sequence[Check], found: Column) -> Column:
     """Names the places where a check does not hold; NULL if all do."""
-    failing = (f.when(~check.holds(found), check.path or "the value") for check in checks)
-    paths = f.array_join(f.array_compact(f.array(*failing)), ", ")
-    return f.when(paths != "", f.concat(f.lit("has what its column does not hold as it is written: "), paths))
+    if not checks:
+        return f.lit(None).cast("string")
+    asked: dict[Expression, list[Column]] = {}
+    for check in checks:
+        place = f.struct(f.lit(check.path or "the value").alias("path"), check.get(found).alias("value"))
+        asked.setdefault(check.holds, []).append(place)
+    failing = (_failing(f.array(*places), holds) for holds, places in asked.items())
+    said = f.lit("has what its column does not hold as it is written: ")
+    paths = f.array_join(f.concat(*failing), ", ")
+    return _bound(paths, lambda paths: f.when(paths != "", f.concat(said, paths)))
 
 
+def _failing(places: Column, holds: Expression) -> Column:
+    wrong = f.filter(places, lambda place: ~holds(place["value"]))
+    return f.transform(wrong, lambda place: place["path"])
+
+
+@cache
 def _fits(node: Node) -> Expression | None:
     """Asks a parsed value whether the column holds it."""
     match node:
@@ -501,8 +522,7 @@ def _fits(node: Node) -> Expression | None:
         case Exact(type=kind) if value_of(node) is not None:
             return lambda found: found.isNull() | f.coalesce(found.try_cast(kind) == found, f.lit(False))
         case Logical(plain=plain, conversion=conversion):
-            first = value_of(plain) or _same
-            return lambda found: conversion.is_exact(first(found))
+            return _after(value_of(plain), conversion.is_exact)
     return None
 
 
@@ -515,50 +535,13 @@ def _fits_single(found: Column) -> Column:
 
 def _is_surely_text(node: Node) -> Expression | None:
     """Asks a parsed text whether it can have been no other token."""
-
-    def holds(found: Column) -> Column:
-        number = (found >= "-") & (found < ":") & found.rlike(_NUMBER_TEXT)
-        word = (found == "true") | (found == "false")
-        return found.isNull() | ~(number | word | found.startswith("{") | found.startswith("["))
-
-    return holds if isinstance(node, Text) else None
+    return _looks_like_no_token if isinstance(node, Text) else None
 
 
-def _direct(node: Node, path: str = "", key: str = "$[0]") -> Iterator[tuple[str, Check]]:
-    """What is asked of single values in the variant, with their paths there."""
-    match node:
-        case Record(fields=fields):
-            for name, child in fields:
-                # Spark's paths have no escapes.
-                if "'" not in name:
-                    yield from _direct(child, f"{path}.{name}" if path else name, f"{key}['{name}']")
-        case Logical(plain=plain):
-            yield from _direct(plain, path, key)
-        case Text():
-            yield key, Check(path, _is_text)
-        case Real():
-            yield key, Check(path, _written(_is_double))
-        case Exact(type=kind):
-            yield key, Check(path, _written(lambda number: _is_decimal(number, kind)))
-
-
-def _is_text(found: Column) -> Column:
-    return _is_missing(found) | (f.schema_of_variant(found) == "STRING")
-
-
-def _is_missing(found: Column) -> Column:
-    return found.isNull() | f.is_variant_null(found)
-
-
-def _written(holds: Expression) -> Expression:
-    """Asks a number in a variant, which keeps its digits unless it is a DOUBLE there."""
-
-    def check(found: Column) -> Column:
-        kind = f.schema_of_variant(found)
-        kept = (kind == "BIGINT") | kind.startswith("DECIMAL") | (kind == "STRING")
-        return _is_missing(found) | (kept & holds(f.try_variant_get(found, "$", "string")))
-
-    return check
+def _looks_like_no_token(found: Column) -> Column:
+    number = (found >= "-") & (found < ":") & found.rlike(_NUMBER_TEXT)
+    word = (found == "true") | (found == "false")
+    return found.isNull() | ~(number | word | found.startswith("{") | found.startswith("["))
 
 
 def _token_type(node: Node) -> t.DataType | None:
@@ -581,23 +564,27 @@ def _token_type(node: Node) -> t.DataType | None:
     return None
 
 
+@cache
 def _is_token_exact(node: Node) -> Expression | None:
-    """Asks the token of a value, with numbers made texts, whether it is what the column says."""
+    """Asks the token of a value whether it is what the column says."""
     match node:
         case Text():
-            return _token(lambda text: ~text.startswith(_MARK))
+            return _token(lambda text: ~text.startswith(_MARK), others=False)
         case Real():
-            return _token(lambda text: text.startswith(_MARK) & _is_double(_unmarked(text)))
+            return _token(lambda text: text.startswith(_MARK) & _is_double(_unmarked(text)), others=True)
         case Exact(type=kind):
-            return _token(lambda text: _is_decimal(_unmarked(text), kind))
+            return _token(lambda text: _is_decimal(_unmarked(text), kind), others=False)
     return None
 
 
-def _token(holds: Expression) -> Expression:
+def _token(holds: Expression, others: bool) -> Expression:
+    """`holds` is asked of a text; `others` is what is said of numbers, which are short if they are none."""
+
     def check(token: Column) -> Column:
-        is_text = f.schema_of_variant(token) == "STRING"
         text = f.try_variant_get(token, "$", "string")
-        return _is_missing(token) | (is_text & f.coalesce(holds(text), f.lit(False)))
+        is_text = f.schema_of_variant(token) == "STRING"
+        found = f.when(is_text, f.coalesce(_bound(text, holds), f.lit(False))).otherwise(others)
+        return token.isNull() | f.is_variant_null(token) | found
 
     return check
 
@@ -607,29 +594,37 @@ def _unmarked(text: Column) -> Column:
 
 
 def _is_double(number: Column) -> Column:
-    """Whether the nearest double prints the same digits, as far as `number` has them.
+    """Whether the nearest double prints as it.
 
-    Java 17 prints some doubles with a digit too many; rounded, it is the same number.
+    Java 17 prints some doubles with a digit too many; without it, it is the same number.
     """
     double = number.try_cast("double")
-    digits, printed = _digits(number), _digits(double.cast("string"))
-    short = (f.length(digits) <= _SURE_DIGITS) & f.abs(double).between(1e-280, 1e280)
-    apart = f.abs(_eighteen(printed) - _eighteen(digits))
-    rounded = (f.length(printed) > f.length(digits)) & (
-        apart <= f.when(f.length(digits) <= 16, 50).otherwise(5)
+    both = f.struct(
+        double.alias("double"),
+        _digits(number).alias("digits"),
+        _digits(double.cast("string")).alias("printed"),
     )
+    return _bound(both, _has_digits_of_double)
+
+
+def _has_digits_of_double(both: Column) -> Column:
+    digits, printed = both["digits"], both["printed"]
+    short = (f.length(digits) <= _SURE_DIGITS) & f.abs(both["double"]).between(1e-280, 1e280)
+    apart = f.abs(_eighteen(printed) - _eighteen(digits)).cast("double")
+    last = f.pow(f.lit(10.0), 18 - f.length(digits))
+    rounded = (f.length(printed) > f.length(digits)) & (apart < last)
     return (digits == "") | f.coalesce(short | (digits == printed) | rounded, f.lit(False))
 
 
 def _is_decimal(number: Column, kind: t.DecimalType) -> Column:
     same = _digits(number) == _digits(number.try_cast(kind).cast("string"))
-    return number.rlike(_NUMBER_TEXT) & f.coalesce(same, f.lit(False))
+    return number.rlike(_DECIMAL_TEXT) & f.coalesce(same, f.lit(False))
 
 
 def _digits(number: Column) -> Column:
     """The digits that count. Of two numbers as near as a rounding, those with the same ones are the same."""
-    mantissa = f.regexp_replace(number, "[eE].*$", "")
-    return f.btrim(f.regexp_replace(mantissa, "[-+.]", ""), f.lit("0"))
+    digits = f.regexp_replace(number, "[eE].*$|[-+.]", "")
+    return f.regexp_replace(digits, "^0++|0++$", "")
 
 
 def _eighteen(digits: Column) -> Column:
@@ -639,7 +634,14 @@ def _eighteen(digits: Column) -> Column:
 def _are_doubles_exact(text: Column) -> Column:
     """A variant keeps a number as it is written, but not one with an exponent or more than 38 digits."""
     numbers = f.regexp_replace(text, _STRING, '""')
-    return f.forall(f.regexp_extract_all(numbers, f.lit(_UNSURE_NUMBER), f.lit(0)), _is_double)
+    unsure = f.regexp_extract_all(numbers, f.lit(_UNSURE_NUMBER), f.lit(0))
+    return f.forall(unsure, lambda number: _is_kept_in_variant(number) | _is_double(number))
+
+
+def _is_kept_in_variant(number: Column) -> Column:
+    places = f.length(f.regexp_extract(number, r"\.([0-9]*+)", 1))
+    digits = f.length(f.regexp_replace(f.regexp_replace(number, "[-.]", ""), "^0++", ""))
+    return ~number.rlike("[eE]") & (places <= _MAX_DIGITS) & (digits <= _MAX_DIGITS)
 
 
 def _closed(node: Node, steps: tuple[Step, ...] = ()) -> Iterator[tuple[tuple[Step, ...], list[str]]]:

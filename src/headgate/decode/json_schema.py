@@ -10,6 +10,7 @@ that a value is in the table as it was written, or that the record is not in the
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -110,8 +111,14 @@ def named(node: Node, name: Any, parameters: Any) -> Node:
     if name == CONNECT_DECIMAL and isinstance(node, Real):
         kind = decimal_type(texts)
         return node if kind is None else Exact(kind)
-    found = conversion(name, column_type(node), texts)
+    found = _conversion(name, column_type(node), tuple(texts.items()))
     return node if found is None else Logical(node, found)
+
+
+@cache
+def _conversion(name: str, plain: t.DataType, parameters: tuple[tuple[str, str], ...]) -> Conversion | None:
+    """The same one for the same type: fields that are converted alike are checked together."""
+    return conversion(name, plain, dict(parameters))
 
 
 def record_of(fields: Sequence[tuple[str, Node]], path: str, closed: bool = False) -> Record:
@@ -130,8 +137,9 @@ def record_of(fields: Sequence[tuple[str, Node]], path: str, closed: bool = Fals
 
 
 def refused(path: str, what: str) -> UnsupportedSchema:
+    subject = f"Field '{path}'" if path else "The message"
     return UnsupportedSchema(
-        f"Field '{path}' has {what} which no table column holds.",
+        f"{subject} has {what} which no table column holds.",
         "Leave the field out or give it a type of docs/reference/types.md.",
     )
 
@@ -241,7 +249,7 @@ class _Walk:
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._open: list[int] = []
+        self._open: list[int] = [id(library.root.schema)]
         self._columns = 0
         self._depth = 0
 
