@@ -7,6 +7,7 @@ import random
 import struct
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -17,6 +18,7 @@ from tests.integration.decode.json_reading import read
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 EXAMPLES, VALUES = (60, 40) if SOAK else (4, 25)
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(not SOAK, reason="`make soak` runs it")]
 
 TEXTS = st.one_of(
     st.text(max_size=12),
