@@ -124,6 +124,17 @@ def test_list_and_show_tell_the_same(stack: Stack, ledger: Ledger) -> None:
         "freshness_seconds": 10.0,
         "flush_bytes": 250 * 1024 * 1024,
         "on_error": "suspend",
+        "value_format": "auto",
+        "key_format": "none",
+        "value_columns": None,
+        "key_columns": None,
+        "metadata": ["timestamp"],
+        "partition": None,
+        "event_time": None,
+        "record_types": "single",
+        "tombstones": "bad",
+        "renames": {},
+        "dead_letters": None,
     }
     assert (shown["desired"], shown["from"]) == ("enabled", "earliest")
     detail = shown["detail"]

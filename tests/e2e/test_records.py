@@ -15,7 +15,10 @@ def test_a_topic_without_a_schema_waits_for_one(stack: Stack) -> None:
     feed = Feed(stack.runtime, "records.no-schema", schema=False)
     stack.run("table", "enable", feed.topic)
     shown = wait_for_reason(stack, feed.topic)
-    assert shown == f"waiting for a schema: register one for subject '{feed.subject}'"
+    assert shown == (
+        f"waiting for a schema: register one for subject '{feed.subject}', produce a record that names one, "
+        "or enable the table with a --value-format that needs none"
+    )
     said = refused(stack, "table", "sync", feed.topic, "--timeout", "1s", meanwhile=(feed.topic,))
     assert "Pending" in said
     assert "waiting for a schema" in said
