@@ -7,6 +7,7 @@ HeadgateError
 │   ├── CatalogUnavailable
 │   ├── ServerUnavailable   the control API does not answer
 │   ├── CommitUnknown       a commit was sent and its outcome was not learned; read the position, then go on
+│   ├── RowsChanged         a batch was not the same at a second look: compaction was at work in the topic
 │   └── StaleBatch          another engine has committed past this batch: look again before writing
 └── TerminalError           the same call fails again until somebody changes something
     ├── ConfigError
@@ -72,6 +73,10 @@ class CommitUnknown(TransientError):
 
 class StaleBatch(TransientError):
     """Another writer has committed past this batch: this engine must look again before it writes."""
+
+
+class RowsChanged(TransientError):
+    """Records of a batch were gone at a second look: the topic is compacted, and the next look sees it so."""
 
 
 class TerminalError(HeadgateError):

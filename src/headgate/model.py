@@ -27,7 +27,47 @@ class TableFormat(StrEnum):
 
 
 class TableMode(StrEnum):
-    APPEND = "append"
+    """What a record is to the table."""
+
+    AUTO = "auto"  # by the topic: upsert where it is compacted, append otherwise
+    APPEND = "append"  # a row
+    UPSERT = "upsert"  # the present state of its key's row
+
+
+class Deletes(StrEnum):
+    """How an upsert table says that rows are gone."""
+
+    DELETION_VECTORS = "deletion-vectors"  # format version 3
+    COPY_ON_WRITE = "copy-on-write"  # files are written anew; every reader knows that
+    POSITION_DELETES = "position-deletes"  # format version 2
+
+
+class Envelope(StrEnum):
+    """Whether values are rows, or changes of rows."""
+
+    AUTO = "auto"  # changes, where the schema is Debezium's and the table is an upsert table
+    NONE = "none"  # rows
+    DEBEZIUM = "debezium"  # changes
+
+
+# Engines that read deletion vectors, by the names that `readers` takes; the others get whole files.
+READERS: Mapping[str, bool] = {
+    "spark": True,
+    "duckdb": True,
+    "pyiceberg": True,
+    "trino": True,
+    "flink": True,
+    "databricks": True,
+    "snowflake": True,
+    "athena": False,
+    "bigquery": False,
+    "clickhouse": False,
+    "doris": False,
+    "dremio": False,
+    "redshift": False,
+    "starrocks": False,
+    "other": False,
+}
 
 
 class OnError(StrEnum):
@@ -217,7 +257,7 @@ class TableSpec:
 
     topic: str
     formats: tuple[TableFormat, ...] = (TableFormat.ICEBERG,)
-    mode: TableMode = TableMode.APPEND
+    mode: TableMode = TableMode.AUTO
     start: Start = field(default_factory=Start)
     freshness_seconds: float = 10.0
     flush_bytes: int = 250 * 1024 * 1024
@@ -238,12 +278,29 @@ class TableSpec:
     renames: Mapping[str, str] = field(default_factory=dict)
     # The topic and table of dead letters; None is `<topic>.dlq`.
     dead_letters: str | None = None
+    # The columns that make a row's key, in upsert tables; None: the fields of Kafka's key.
+    key: tuple[str, ...] | None = None
+    # How rows go, in upsert tables; None: as the declared readers can read it.
+    deletes: Deletes | None = None
+    readers: tuple[str, ...] = ()
+    envelope: Envelope = Envelope.AUTO
 
     def __post_init__(self) -> None:
         if self.freshness_seconds < 1:
             raise InvalidRequest(
                 f"A freshness of {self.freshness_seconds} s is too small for table '{self.topic}'.",
                 "Ask for 1 s or more.",
+            )
+        for reader in self.readers:
+            if reader not in READERS:
+                raise InvalidRequest(
+                    f"Nothing is known of the reader '{reader}' of table '{self.topic}'.",
+                    f"Known: {', '.join(READERS)}.",
+                )
+        if self.mode is TableMode.APPEND and (self.key is not None or self.deletes is not None):
+            raise InvalidRequest(
+                f"Table '{self.topic}' appends: it has no key, and rows of it are not deleted.",
+                "Say --mode upsert, or leave --key and --deletes away.",
             )
         if self.value_format is RecordFormat.NONE:
             raise InvalidRequest(f"The values of table '{self.topic}' must be read somehow.")
@@ -259,10 +316,30 @@ class TableSpec:
                 )
 
     @property
+    def is_upsert(self) -> bool:
+        return self.mode is TableMode.UPSERT
+
+    @property
+    def metadata_kept(self) -> tuple[Metadata, ...]:
+        """What is wanted; rows that replace each other also keep where they came from."""
+        own = (Metadata.PARTITION, Metadata.OFFSET) if self.is_upsert else ()
+        return tuple(dict.fromkeys((*self.metadata, *own)))
+
+    @property
+    def deletes_by(self) -> Deletes:
+        if self.deletes is not None:
+            return self.deletes
+        every = all(READERS[name] for name in self.readers)
+        return Deletes.DELETION_VECTORS if every else Deletes.COPY_ON_WRITE
+
+    @property
     def partition_fields(self) -> tuple[str, ...]:
-        """What the table is partitioned by: the day of the event, or of the record, unless told otherwise."""
+        """What the table is partitioned by: the day of the event, or of the record, unless told otherwise.
+        Rows that are replaced are not laid out by time: what deletes them knows their key alone."""
         if self.partition is not None:
             return self.partition
+        if self.is_upsert:
+            return ()
         if self.event_time is not None:
             return (f"day({self.event_time})",)
         return (f"day({Metadata.TIMESTAMP.column})",) if Metadata.TIMESTAMP in self.metadata else ()
@@ -291,6 +368,10 @@ class TableSpec:
             "tombstones": self.tombstones.value,
             "renames": dict(self.renames),
             "dead_letters": self.dead_letters,
+            "key": None if self.key is None else list(self.key),
+            "deletes": None if self.deletes is None else self.deletes.value,
+            "readers": list(self.readers),
+            "envelope": self.envelope.value,
         }
 
     @classmethod
@@ -316,4 +397,8 @@ class TableSpec:
             tombstones=Tombstones(raw.get("tombstones", Tombstones.BAD)),
             renames=dict(raw.get("renames", {})),
             dead_letters=raw.get("dead_letters"),
+            key=None if raw.get("key") is None else tuple(raw["key"]),
+            deletes=None if raw.get("deletes") is None else Deletes(raw["deletes"]),
+            readers=tuple(raw.get("readers", ())),
+            envelope=Envelope(raw.get("envelope", Envelope.AUTO)),
         )

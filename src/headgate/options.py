@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from headgate.errors import ConfigError, InvalidRequest
 from headgate.model import (
+    Deletes,
+    Envelope,
     Metadata,
     OnError,
     RecordFormat,
@@ -35,6 +37,8 @@ SETTLED = (
     "key_format",
     "key_columns",
     "record_types",
+    "key",
+    "envelope",
 )
 
 
@@ -64,6 +68,12 @@ class TableOptions(BaseModel):
     record_types: str | None = None
     tombstones: str | None = None
     renames: dict[str, str] | None = Field(None, description="Columns by instruction: old name to new.")
+    key: list[str] | None = Field(
+        None, min_length=1, description="Columns that make a row's key, in upsert tables."
+    )
+    deletes: str | None = Field(None, description="How rows go, in upsert tables.")
+    readers: list[str] | None = Field(None, description="Engines that read the table: `[spark, athena]`.")
+    envelope: str | None = Field(None, description="Whether values are rows or changes of rows.")
 
     def apply(self, spec: TableSpec) -> TableSpec:
         """`spec` with what is said here."""
@@ -81,6 +91,9 @@ class TableOptions(BaseModel):
             said["partition"] = parse_partitions(self.partition)
         if self.renames is not None:
             said["renames"] = {**spec.renames, **self.renames}
+        for name in ("key", "readers"):
+            if (value := getattr(self, name)) is not None:
+                said[name] = tuple(dict.fromkeys(value))
         for name, kind, noun in _CHOICES:
             if (value := getattr(self, name)) is not None:
                 said[name] = choose(kind, value, noun)
@@ -107,6 +120,8 @@ _CHOICES: tuple[tuple[str, type[StrEnum], str], ...] = (
     ("key_format", RecordFormat, "key format"),
     ("record_types", RecordTypes, "handling of record types"),
     ("tombstones", Tombstones, "handling of tombstones"),
+    ("deletes", Deletes, "way of deleting"),
+    ("envelope", Envelope, "envelope"),
 )
 
 

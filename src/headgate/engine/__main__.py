@@ -1,5 +1,6 @@
 """`python -m headgate.engine`: the Spark driver that writes the tables."""
 
+import hashlib
 import logging
 import os
 import sys
@@ -22,6 +23,7 @@ from headgate.registry.client import SchemaSource
 from headgate.spark import Driver, build_session
 from headgate.store import Store, TableRecord
 from headgate.tables.dead_letters import DeadLetters
+from headgate.tables.key_index import KeyIndex
 from headgate.tables.lake import Lake
 from headgate.tables.lane import SESSION, SparkLane
 from headgate.tables.materialize import Materializer
@@ -74,6 +76,7 @@ def make_loop(runtime: Runtime, store: Store, spark: SparkSession, lake: Lake, i
     limits = Limits(settings.max_batch_rows, settings.max_batch_bytes)
     lane = SparkLane(spark, access.spark_options())
     kept: dict[str, DeadLetters] = {}
+    indexes: dict[str, KeyIndex] = {}
 
     def dead_letters(spec: TableSpec) -> DeadLetters | None:
         if spec.on_error is not OnError.LOG:
@@ -86,7 +89,13 @@ def make_loop(runtime: Runtime, store: Store, spark: SparkSession, lake: Lake, i
     def make(record: TableRecord) -> Materializer:
         spec = record.spec
         enablement = repr(record.created_at)
-        return Materializer(spec, enablement, lake, lane, schemas, source, limits, dead_letters(spec))
+        index = indexes.get(spec.topic)
+        if index is None:
+            # Of a topic's name only what a folder may be named remains; the table itself is told by its id.
+            folder = hashlib.sha256(spec.topic.encode()).hexdigest()[:32]
+            index = indexes[spec.topic] = KeyIndex(runtime.settings.data / "indexes" / folder)
+        dead = dead_letters(spec)
+        return Materializer(spec, enablement, lake, lane, schemas, source, limits, dead, index)
 
     return Loop(store, source, lake, make, settings, runtime.settings.tables)
 

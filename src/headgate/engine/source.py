@@ -101,6 +101,10 @@ class KafkaSource:
     ) -> Mapping[int, Sequence[tuple[int, int]]]:
         return self._offsets.leader_epochs(topic, ranges)
 
+    def cleanup_policy(self, topic: str) -> str:
+        """`delete`, `compact`, or both."""
+        return self._topics.config(topic).get("cleanup.policy", "")
+
     def topics(self) -> list[Topic]:
         """All that are not internal to Kafka."""
         return self._topics.list()

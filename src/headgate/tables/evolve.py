@@ -1,18 +1,21 @@
 """The schemas that a table's records are written with, and the columns that hold them all."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pyspark.sql import types as t
 
 from headgate.decode.connect import is_envelope
+from headgate.decode.debezium import ChangeReader, envelope_columns
+from headgate.decode.json_plain import JsonReader, parse_columns
 from headgate.decode.project import case_conflict, fits, paths, renamed
 from headgate.decode.reader import Reader
 from headgate.errors import BadRecords, NotFound, SchemaConflict, TableStopped, UnsupportedSchema
-from headgate.model import RecordFormat, RecordTypes, TableSpec, Tombstones
+from headgate.model import Envelope, RecordFormat, RecordTypes, TableSpec, Tombstones
 from headgate.tables.frames import Frame, prefix_frame
+from headgate.tables.identity import Identity, check_key
 from headgate.tables.lake import Lake
 from headgate.tables.readers import (
     OneOf,
@@ -23,13 +26,14 @@ from headgate.tables.readers import (
     plain_reader,
     registered_reader,
 )
-from headgate.tables.records import Entry, Part, RecordPlan, metadata_columns
+from headgate.tables.records import CHANGE_COLUMNS, Entry, Part, RecordPlan, metadata_columns
 from headgate.tables.renames import Rename, names_for, renames_of
 
 RENAMES_KEY = "headgate.renames"
 NUMBERS_KEY = "headgate.field-numbers"
 RECORD_NAME_KEY = "headgate.record-name"
 CONNECT_SCHEMA_KEY = "headgate.connect-schema"
+KEY_KEY = "headgate.key"
 
 
 class Schemas(Protocol):
@@ -81,10 +85,11 @@ class SchemasInPlay:
         self._value = _InPlay("value", spec.value_format)
         self._connect_schema: str | None = None
         self._first_record_name: str | None = None
+        self._first_key: tuple[str, ...] = ()
         self._key = None if spec.key_format is RecordFormat.NONE else _InPlay("key", spec.key_format)
         for part, columns in ((self._value, spec.value_columns), (self._key, spec.key_columns)):
             if part is not None and part.format not in (RecordFormat.AUTO, RecordFormat.CONNECT_JSON):
-                part.plain = plain_reader(part.format, columns, part.name)
+                part.plain = self._plain(part, columns)
 
     @property
     def ids(self) -> list[int]:
@@ -100,6 +105,7 @@ class SchemasInPlay:
         """What a new table has for columns; None while nothing tells the schema of its values."""
         messages: list[Message] | None = None
         found: dict[str, t.StructType] = {}
+        extra_columns: list[t.StructField] = []
         for part in self._parts:
             reader = part.plain or self._latest(part)
             if reader is None:
@@ -107,19 +113,45 @@ class SchemasInPlay:
                 reader = self._of_first(part, messages)
             if reader is not None:
                 found[part.name] = reader.type
+                events = part is self._value and isinstance(reader, ChangeReader)
+                extra_columns = [*extra_columns, *(CHANGE_COLUMNS.fields if events else ())]
                 if part is self._value and self._spec.record_types is RecordTypes.SINGLE:
                     self._first_record_name = reader.record_name
-        if "value" not in found:
+        if "value" not in found or (self._spec.is_upsert and self._key is not None and "key" not in found):
             return None
+        if self._spec.is_upsert:
+            self._first_key = self._settle_key(found)
         self._check_metadata(found["value"])
         value_names = {name.lower() for name in found["value"].names}
         key = found.get("key", t.StructType())
         extra = [column for column in key.fields if column.name.lower() not in value_names]
-        return t.StructType([*found["value"].fields, *extra, *metadata_columns(self._spec.metadata).fields])
+        metadata = metadata_columns(self._spec.metadata_kept).fields
+        return t.StructType([*found["value"].fields, *extra, *metadata, *extra_columns])
+
+    def _settle_key(self, found: Mapping[str, t.StructType]) -> tuple[str, ...]:
+        """What tells the rows of a new upsert table apart."""
+        topic = self._spec.topic
+        if self._spec.key is None:
+            check_key(topic, found["key"])
+            return tuple(found["key"].names)
+        columns = {column.name: column for part in ("key", "value") for column in found.get(part, ())}
+        lacking = [name for name in self._spec.key if name not in columns]
+        if lacking:
+            raise TableStopped(
+                f"Table '{topic}' cannot have the key {', '.join(self._spec.key)}: "
+                f"there is no column {', '.join(lacking)}.",
+                f"Its columns are {', '.join(columns)}.",
+            )
+        check_key(topic, t.StructType([columns[name] for name in self._spec.key]))
+        return self._spec.key
 
     def first_properties(self) -> dict[str, str]:
         """What else is to be known of a new table."""
-        known = {CONNECT_SCHEMA_KEY: self._connect_schema, RECORD_NAME_KEY: self._first_record_name}
+        known = {
+            CONNECT_SCHEMA_KEY: self._connect_schema,
+            RECORD_NAME_KEY: self._first_record_name,
+            KEY_KEY: json.dumps(self._first_key) if self._first_key else None,
+        }
         return {key: value for key, value in known.items() if value is not None}
 
     def _latest(self, part: _InPlay) -> Reader | None:
@@ -137,7 +169,7 @@ class SchemasInPlay:
             if part.format is RecordFormat.CONNECT_JSON:
                 self._connect_schema = connect_schema(data)
                 if self._connect_schema is not None:
-                    part.plain = plain_reader(part.format, self._connect_schema, part.name)
+                    part.plain = self._plain(part, self._connect_schema)
                     return part.plain
                 continue
             frame = frame_of(data, message.headers, part.name)
@@ -150,7 +182,21 @@ class SchemasInPlay:
     def _reader(self, schema: Schema, indexes: bytes | None, part: _InPlay) -> Reader:
         reader = registered_reader(schema, indexes, part.name)
         several = part.name == "value" and self._spec.record_types is RecordTypes.UNION
-        return OneOf(reader) if several else reader
+        return OneOf(reader) if several else self._opened(reader, part)
+
+    def _plain(self, part: _InPlay, columns: str | None) -> Reader:
+        bare = part.name == "value" and part.format is RecordFormat.JSON and columns is not None
+        if bare and self._spec.is_upsert and self._spec.envelope is Envelope.DEBEZIUM:
+            return ChangeReader(JsonReader(envelope_columns(parse_columns(columns or ""))))
+        return self._opened(plain_reader(part.format, columns, part.name), part)
+
+    def _opened(self, reader: Reader, part: _InPlay) -> Reader:
+        """Rows out of their envelopes, where the table is one of rows."""
+        if part.name != "value" or not self._spec.is_upsert or self._spec.envelope is Envelope.NONE:
+            return reader
+        if self._spec.envelope is Envelope.DEBEZIUM or is_envelope(reader.type):
+            return ChangeReader(reader)
+        return reader
 
     # -- a batch
 
@@ -160,7 +206,7 @@ class SchemasInPlay:
         properties = table.properties()
         if self._value.format is RecordFormat.CONNECT_JSON:
             schema = properties.get(CONNECT_SCHEMA_KEY)
-            self._value.plain = plain_reader(RecordFormat.CONNECT_JSON, schema, "value")
+            self._value.plain = self._plain(self._value, schema)
         for part in self._parts:
             if part.format is RecordFormat.AUTO and not part.framed:
                 self._guess(part, columns)
@@ -187,14 +233,48 @@ class SchemasInPlay:
                     taken |= {name.lower() for name in found.names}
                 columns = self._widen(table, columns, found)
             plans[part.name] = Part(part.name, entries, plain)
-        skip = self._spec.tombstones is Tombstones.SKIP or any(
-            is_envelope(reader.type) for reader in self._value.readers
-        )
-        return RecordPlan(columns, plans["value"], plans.get("key"), self._spec.metadata, skip)
+        if self._spec.is_upsert:
+            # A delete comes as an event; the tombstone behind it is for Kafka's own compaction.
+            skip = plans["value"].has_changes
+        else:
+            envelopes = any(is_envelope(reader.type) for reader in self._value.readers)
+            skip = self._spec.tombstones is Tombstones.SKIP or envelopes
+        identity = self._identity(properties) if self._spec.is_upsert else None
+        metadata = self._spec.metadata_kept
+        return RecordPlan(columns, plans["value"], plans.get("key"), metadata, skip, identity=identity)
+
+    def identity(self, table: Any) -> Identity:
+        return self._identity(table.properties())
+
+    @property
+    def has_changes(self) -> bool:
+        return any(isinstance(reader, ChangeReader) for reader in self._value.readers)
+
+    def _identity(self, properties: Any) -> Identity:
+        """The key that the table was made with; records that have another are not of this table."""
+        columns = tuple(json.loads(properties.get(KEY_KEY) or "[]"))
+        if self._spec.key is not None and self._spec.key != columns:
+            raise TableStopped(
+                f"Table '{self._spec.topic}' has the key {', '.join(columns)}, which cannot be changed.",
+                "Disable it with --purge and enable it again.",
+            )
+        from_key = self._spec.key is None
+        if self._key is not None and from_key:
+            for reader in self._key.readers:
+                if set(reader.type.names) != set(columns):
+                    raise SchemaConflict(
+                        f"The key of topic '{self._spec.topic}' has the fields "
+                        f"{', '.join(reader.type.names)}, its table the key {', '.join(columns)}.",
+                        "Another key makes other rows: disable the table with --purge and enable it again.",
+                    )
+        values = {name for reader in self._value.readers for name in reader.type.names}
+        return Identity(columns, from_key, overlaps=from_key and bool(values & set(columns)))
 
     def add_metadata(self, table: Any, columns: t.StructType) -> t.StructType:
         """Metadata columns that are wanted since the table was made."""
-        extra = metadata_columns(self._spec.metadata)
+        extra = metadata_columns(self._spec.metadata_kept)
+        if self.has_changes:
+            extra = t.StructType([*extra.fields, *CHANGE_COLUMNS.fields])
         return columns if fits(extra, columns) else self._lake.add_columns(table, extra)
 
     def learn(
@@ -261,7 +341,7 @@ class SchemasInPlay:
         return columns if fits(found, columns) else self._lake.add_columns(table, found)
 
     def _check_metadata(self, found: t.StructType) -> None:
-        own = {m.column: m for m in self._spec.metadata}
+        own = {m.column: m for m in self._spec.metadata_kept}
         clash = next((name for name in found.names if name.lower() in own), None)
         if clash is not None:
             raise SchemaConflict(

@@ -2,13 +2,16 @@
 
 import json
 import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, cast
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import IllegalArgumentException
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from headgate.errors import (
@@ -19,7 +22,14 @@ from headgate.errors import (
     StaleBatch,
     TableStopped,
 )
-from headgate.model import BATCH_KEY, DEAD_LETTERS_KEY, MANAGED_KEY, REPLAY_KEY, TOPIC_KEY, Batch
+from headgate.model import (
+    BATCH_KEY,
+    DEAD_LETTERS_KEY,
+    MANAGED_KEY,
+    REPLAY_KEY,
+    TOPIC_KEY,
+    Batch,
+)
 from headgate.partition import PartitionField
 from headgate.spark import CATALOG
 
@@ -38,6 +48,20 @@ _PROPERTIES: Mapping[str, str] = {
     "write.update.mode": "merge-on-read",
     "write.merge.mode": "merge-on-read",
 }
+
+
+@dataclass(frozen=True)
+class FileChanges:
+    """What a commit does beside adding rows: Iceberg's files, none of them in the table yet or any more."""
+
+    files: Sequence[Any] = ()
+    deletes: Sequence[Any] = ()
+    replaced: Sequence[Any] = ()
+    removed: Sequence[Any] = ()
+
+    @property
+    def is_append(self) -> bool:
+        return not (self.deletes or self.replaced or self.removed)
 
 
 class Lake:
@@ -163,6 +187,21 @@ class Lake:
         found = snapshot.parentId()
         return table.snapshot(found) if found is not None else None
 
+    def set_format_version(self, table: Any, version: int) -> None:
+        """Newer formats are taken up; no table goes back to an older one."""
+        now = table.operations().current().formatVersion()
+        if now == version:
+            return
+        if now > version:
+            raise TableStopped(
+                f"Table '{table.name()}' has format version {now}: it cannot have position deletes, "
+                f"which are of version {version}.",
+                "Use deletion-vectors, or copy-on-write, which every reader knows.",
+            )
+        with catalog_errors(f"take table '{table.name()}' to format version {version}"):
+            table.updateProperties().set("format-version", str(version)).commit()
+        table.refresh()
+
     def set_property(self, table: Any, key: str, value: str) -> None:
         with catalog_errors(f"set '{key}' of table '{table.name()}'"):
             table.updateProperties().set(key, value).commit()
@@ -171,7 +210,7 @@ class Lake:
         self,
         table: Any,
         topic: str,
-        files: Iterable[Any],
+        changes: FileChanges,
         batch: Batch,
         head: Any | None,
         extra: Mapping[str, str] | None = None,
@@ -184,7 +223,7 @@ class Lake:
         changes.
         """
         summary = {**batch.summary(), **(extra or {})}
-        head = self.append(table, topic, files, summary, head)
+        head = self.change(table, topic, changes, summary, head)
         if head.summary().get(BATCH_KEY) != batch.id:
             raise StaleBatch(f"Table '{topic}' has moved on since batch {batch.id} was committed.")
         return head
@@ -192,17 +231,55 @@ class Lake:
     def append(
         self, table: Any, topic: str, files: Iterable[Any], summary: Mapping[str, str], head: Any | None
     ) -> Any:
-        """Files in a snapshot on top of `head`, and of nothing else; the newest snapshot, likely that one."""
-        append = table.newAppend()
-        for file in files:
-            append.appendFile(file)
+        return self.change(table, topic, FileChanges(tuple(files)), summary, head)
+
+    def change(
+        self, table: Any, topic: str, changes: FileChanges, summary: Mapping[str, str], head: Any | None
+    ) -> Any:
+        """A snapshot on top of `head`, and of nothing else; the newest snapshot, likely that one."""
+        if changes.is_append:
+            update = table.newAppend()
+            for file in changes.files:
+                update.appendFile(file)
+        else:
+            update = table.newRowDelta()
+            if head is not None:
+                update.validateFromSnapshot(head.snapshotId())
+            for file in changes.files:
+                update.addRows(file)
+            for file in changes.deletes:
+                update.addDeletes(file)
+            for file in changes.replaced:
+                update.removeDeletes(file)
+            for file in changes.removed:
+                update.removeRows(file)
         for key, value in summary.items():
-            append.set(key, value)
-        append.validateWith(self._still_at(head))
+            update.set(key, value)
+        update.validateWith(self._still_at(head))
         with catalog_errors(f"commit to table '{topic}'"):
-            append.commit()
+            update.commit()
         # Iceberg has refreshed the table since: the newest snapshot may already be somebody else's.
         return table.currentSnapshot()
+
+    def rows(self, spark: SparkSession, table: Any, topic: str, head: Any) -> DataFrame:
+        """The table's rows as of a snapshot, `_file` and `_pos` among the columns that can be asked for."""
+        reader = spark.read.format("iceberg").option("versionAsOf", str(head.snapshotId()))
+        return reader.load(".".join(quoted(part) for part in (CATALOG, self.namespace, topic)))
+
+    def partition_of(self, table: Any) -> list[Column]:
+        """Which bucket a row falls into, for each partition field, as Iceberg's own functions say."""
+        schema, found = table.schema(), []
+        for field in table.spec().fields():
+            name, transform = quoted(schema.findColumnName(field.sourceId())), field.transform().toString()
+            match = re.fullmatch(r"bucket\[(\d+)\]", transform)
+            if match is None:
+                raise AssertionError(f"an upsert table is partitioned by {transform}")
+            found.append(f.expr(f"{quoted(CATALOG)}.system.bucket({match[1]}, {name})"))
+        return found
+
+    @property
+    def integer(self) -> Any:
+        return self._jvm.java.lang.Class.forName("java.lang.Integer")
 
     def find_batch(self, table: Any, batch: Batch, head: Any | None) -> Any | None:
         """The snapshot of a batch among those after `head`, as the catalog knows the table now."""
@@ -292,6 +369,10 @@ class Lake:
         for index, item in enumerate(items):
             found[index] = item
         return found
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from headgate.model import (
     OPERATION_KEY,
     REPLAY_KEY,
     Batch,
+    Deletes,
     Metadata,
     OnError,
     Position,
@@ -32,11 +33,14 @@ from headgate.partition import PartitionField, parse_partition
 from headgate.tables.dead_letters import DeadLetters, Owner
 from headgate.tables.evolve import Message, Schemas, SchemasInPlay, stopped
 from headgate.tables.frames import Frame
-from headgate.tables.lake import Lake
+from headgate.tables.key_index import KeyIndex
+from headgate.tables.lake import FileChanges, Lake
 from headgate.tables.lane import MANY_PARTITIONS, BadGroup, SparkLane, Staged
 from headgate.tables.plan import Limits, check_retained, check_source, lag, lost_ranges, plan_batch
 from headgate.tables.position import read_position
-from headgate.tables.records import RecordPlan
+from headgate.tables.records import POSITION_COLUMN, RecordPlan
+from headgate.tables.settle import settle, settled, settled_properties
+from headgate.tables.upsert import StagedChanges, Upserts
 
 T = TypeVar("T")
 ENABLEMENT_KEY = "headgate.enablement"
@@ -57,6 +61,7 @@ class Source(Protocol):
     def start_offsets(self, spec: TableSpec, topic: Topic) -> Mapping[int, int]: ...
     def record_bytes(self, topic: Topic, offsets: Mapping[int, int]) -> float: ...
     def peek(self, topic: Topic, offsets: Mapping[int, int]) -> Iterable[Message]: ...
+    def cleanup_policy(self, topic: str) -> str: ...
     def leader_epochs(
         self, topic: Topic, ranges: Mapping[int, tuple[int, int]]
     ) -> Mapping[int, Sequence[tuple[int, int]]]: ...
@@ -105,14 +110,18 @@ class Materializer:
         source: Source,
         limits: Limits,
         dead_letters: DeadLetters | None = None,
+        index: KeyIndex | None = None,
     ) -> None:
+        """`index` is where an upsert table keeps its keys."""
         self.spec = spec
         self._enablement = enablement
         self._lake = lake
         self._lane = lane
-        self._in_play = SchemasInPlay(spec, schemas, lake)
-        self._partition = tuple(parse_partition(text) for text in spec.partition_fields)
+        self._schemas = schemas
+        self._settle(spec)
         self._dead = dead_letters
+        self._index = index
+        self._upserts: Upserts | None = None
         self._owner: Owner | None = None
         self._source = source
         self._limits = limits
@@ -129,10 +138,23 @@ class Materializer:
         self.position: Position | None = None
         self.facts: Mapping[str, Any] = {}
 
+    def _settle(self, spec: TableSpec) -> None:
+        """Nothing is left open in this one."""
+        if spec == getattr(self, "_settled", None):
+            return
+        self._settled = spec
+        self._in_play = SchemasInPlay(spec, self._schemas, self._lake)
+        self._partition = tuple(parse_partition(text) for text in spec.partition_fields)
+
     def forget(self) -> None:
         """Trust nothing that was read before: another writer may have been here."""
         self._table = None
         self.position = None
+
+    def close(self) -> None:
+        """Another may take up the table here."""
+        if self._index is not None:
+            self._index.close()
 
     def lag(self, view: TopicView) -> int:
         """Offsets still to read; before the table is open, all that the topic has."""
@@ -157,7 +179,11 @@ class Materializer:
     def open(self, view: TopicView) -> bool:
         """Find or make the table and its position; False while nothing tells what its columns are."""
         if self._table is None:
-            self._table = self._lake.load(self.spec.topic) or self._create(view)
+            self._table = self._lake.load(self.spec.topic)
+            if self._table is not None:
+                self._settle(settled(self.spec, self._table.properties()))
+            else:
+                self._table = self._create(view)
             if self._table is None:
                 return False
         if self.position is None:
@@ -176,6 +202,8 @@ class Materializer:
                 self._finish_replay()
             self._in_play.add_metadata(self._table, self._lake.columns(self._table))
             self._lake.partition_by(self._table, self._resolved_partition())
+            if self._settled.is_upsert:
+                self._open_upserts()
             self._note_facts()
         return True
 
@@ -217,6 +245,9 @@ class Materializer:
         self.position = batch.end
         self._begun = None
         self._many_partitions = staged.partitions > MANY_PARTITIONS
+        if isinstance(staged, StagedChanges):
+            self._known(self._upserts).committed(staged, self._table, self._head)
+            failpoint("index-written")
         self._note_facts()
         return BatchReport(
             batch, self._head.snapshotId(), staged.rows, staged.bytes, time.monotonic() - started, bad
@@ -242,8 +273,10 @@ class Materializer:
             said = "lost " + ", ".join(f"{p}:{start}-{first - 1}" for p, (start, first) in lost.items())
         batch = Batch(position, end)
         extra = {ACCEPTED_KEY: said}
-        self._head = self._lake.commit(self._table, self.spec.topic, (), batch, self._head, extra)
+        self._head = self._lake.commit(self._table, self.spec.topic, FileChanges(), batch, self._head, extra)
         self.position = end
+        if self._upserts is not None:
+            self._open_upserts()
         self._begun = None if self._dead is None else self._dead.pending(self._known(self._owner), end)
         self._note_facts()
 
@@ -282,13 +315,21 @@ class Materializer:
         dead = self._known(self._dead)
         source = dead.of_replay(replay_id)
         plan = self._in_play.evolve(self._table)
-        staged = self._lane.write(plan, source, self._table, sort=True)
+        staged: Staged | None
+        if self._upserts is None:
+            staged = self._lane.write(plan, source, self._table, sort=True)
+        else:
+            topic_id = self._known(self.position).topic_id
+            staged = self._upserts.write(plan, source, self._table, topic_id, replay=True)
         if staged is None:
             raise AssertionError(f"replay {replay_id} took up a record that does not decode")
         summary = {OPERATION_KEY: "replay", REPLAY_KEY: replay_id}
-        self._head = self._lake.append(self._table, self.spec.topic, staged.files, summary, self._head)
+        changes = self._changes(staged)
+        self._head = self._lake.change(self._table, self.spec.topic, changes, summary, self._head)
         if self._head.summary().get(REPLAY_KEY) != replay_id:
             raise CommitUnknown(f"Table '{self.spec.topic}' has moved on since replay {replay_id}.")
+        if isinstance(staged, StagedChanges):
+            self._known(self._upserts).committed(staged, self._table, self._head)
         failpoint("replay-committed")
         dead.finish(replay_id)
         self._note_facts()
@@ -309,22 +350,64 @@ class Materializer:
         self.facts = {
             "location": table.location(),
             "snapshot_id": None if self._head is None else str(self._head.snapshotId()),
-            "rows": int(summary.get("total-records") or 0),
+            "mode": self._settled.mode.value,
+            "rows": int(summary.get("total-records") or 0) - int(summary.get("total-position-deletes") or 0),
+            "deleted_rows": int(summary.get("total-position-deletes") or 0),
             "files": int(summary.get("total-data-files") or 0),
             "bytes": int(summary.get("total-files-size") or 0),
             "schema_ids": self._in_play.ids,
             "dead_letters": None if self._dead is None else self._dead.name,
             "partition": [str(field) for field in self._resolved_partition()],
         }
+        if self._upserts is not None:
+            self.facts = {
+                **self.facts,
+                "key": list(self._in_play.identity(table).columns),
+                "deletes": self._settled.deletes_by.value,
+                "unique_keys": self.facts["rows"],
+                **self._upserts.facts(),
+            }
+
+    def _open_upserts(self) -> None:
+        """Where each key's row is, as of the snapshot that the position was read from."""
+        table, position = self._known(self._table), self._known(self.position)
+        identity = self._in_play.identity(table)
+        for one in self._resolved_partition():
+            if one.transform != "bucket" or one.column not in identity.columns:
+                raise TableStopped(
+                    f"Upsert table '{self.spec.topic}' cannot be partitioned by {one}: a record that deletes "
+                    "a row says nothing but its key.",
+                    f"Partition it by bucket(n, {identity.columns[0]}), or not at all.",
+                )
+        if self._upserts is None:
+            self._upserts = Upserts(
+                self.spec.topic, self._lane, self._lake, self._known(self._index), self._settled.deletes_by
+            )
+        self._lake.set_format_version(table, 2 if self._settled.deletes_by is Deletes.POSITION_DELETES else 3)
+        events = POSITION_COLUMN in self._lake.columns(table).names
+        self._upserts.open(table, self._head, position, identity, events, self._dead is not None)
 
     def _create(self, view: TopicView) -> Any | None:
         def peek() -> Iterable[Message]:
             return self._source.peek(view.topic, self._source.start_offsets(self.spec, view.topic))
 
+        spec = settle(self.spec, lambda: self._source.cleanup_policy(self.spec.topic), self._schemas, peek)
+        if spec is None:
+            return None
+        self._settle(spec)
         columns = self._in_play.first_columns(peek)
         if columns is None:
             return None
-        properties = {ENABLEMENT_KEY: self._enablement, **self._in_play.first_properties()}
+        properties = {
+            ENABLEMENT_KEY: self._enablement,
+            **settled_properties(spec),
+            **self._in_play.first_properties(),
+        }
+        if spec.is_upsert:
+            # By these bounds the writer knows its own files.
+            properties[f"write.metadata.metrics.column.{Metadata.OFFSET.column}"] = "full"
+            if spec.deletes_by is Deletes.POSITION_DELETES:
+                properties["format-version"] = "2"
         return self._lake.create(self.spec.topic, columns, self._partition, properties)
 
     def _resolved_partition(self) -> list[PartitionField]:
@@ -336,7 +419,8 @@ class Materializer:
         """Pin the start with an empty snapshot: `latest` must mean the same after a restart."""
         offsets = self._source.start_offsets(self.spec, view.topic)
         position = Position(view.cluster_id, view.topic.id, offsets)
-        self._head = self._lake.commit(self._table, self.spec.topic, (), Batch(position, position), None)
+        batch = Batch(position, position)
+        self._head = self._lake.commit(self._table, self.spec.topic, FileChanges(), batch, None)
         return position
 
     def _take_up(self) -> None:
@@ -361,18 +445,30 @@ class Materializer:
             source = self._known(self._dead).without_dead(source, self._known(self._owner), batch)
         if not retried and not self._had_bad:
             plan = replace(self._plan(batch, view), headers=self._headers)
-            staged = self._lane.write(plan, source, self._table, self._many_partitions)
+            staged = self._stage(plan, source)
             if staged is not None:
                 return staged, 0
             self._headers = self._headers or self._lane.has_headers(source)
         plan, groups = self._understand(source, batch, view)
         if not groups:
             self._had_bad = False
-            found = self._lane.write(plan, source, self._table, self._many_partitions)
             # Nothing was bad a moment ago, and schemas in play stay so.
-            return self._known(found), 0
+            return self._known(self._stage(plan, source)), 0
         bad = self._put_aside(plan, source, groups, batch)
+        if self._upserts is not None:
+            return self._upserts.write_good(plan, source, self._table, batch.end.topic_id), bad
         return self._lane.write_good(plan, source, self._table, self._many_partitions), bad
+
+    def _stage(self, plan: RecordPlan, source: DataFrame) -> Staged | None:
+        """All records; None when some are bad."""
+        if self._upserts is not None:
+            return self._upserts.write(plan, source, self._table, self._known(self.position).topic_id)
+        return self._lane.write(plan, source, self._table, self._many_partitions)
+
+    def _changes(self, staged: Staged) -> FileChanges:
+        if isinstance(staged, StagedChanges):
+            return self._known(self._upserts).changes(staged)
+        return FileChanges(tuple(staged.files))
 
     def _put_aside(
         self, plan: RecordPlan, source: DataFrame, groups: Sequence[BadGroup], batch: Batch
@@ -411,7 +507,7 @@ class Materializer:
     def _plan(self, batch: Batch | None, view: TopicView | None) -> RecordPlan:
         plan = self._in_play.evolve(self._table)
         failpoint("table-evolved")
-        if Metadata.LEADER_EPOCH in self.spec.metadata and batch is not None and view is not None:
+        if Metadata.LEADER_EPOCH in self._settled.metadata and batch is not None and view is not None:
             ranges = {one.partition: (one.start, one.end) for one in batch.ranges}
             plan = replace(plan, epochs=self._source.leader_epochs(view.topic, ranges))
         return plan
@@ -422,19 +518,25 @@ class Materializer:
             # The range was read by the topic's name: it must still be the same topic.
             self.check(self._source.view(self.spec.topic))
         except HeadgateError:
-            self._lake.delete_files(self._table, staged.files)
+            self._lake.delete_files(self._table, self._new_files(staged))
             raise
         try:
             key = DEAD_KEY if self.spec.on_error is OnError.LOG else SKIPPED_KEY
             extra = {key: str(bad)} if bad else {}
-            return self._lake.commit(self._table, self.spec.topic, staged.files, batch, self._head, extra)
+            changes = self._changes(staged)
+            return self._lake.commit(self._table, self.spec.topic, changes, batch, self._head, extra)
         except CommitUnknown:
             raise
         except (HeadgateError, Py4JError):
             # Refused, or so it seems: a repeated request can lose against its own first copy.
             if self._lake.find_batch(self._table, batch, self._head) is None:
-                self._lake.delete_files(self._table, staged.files)
+                self._lake.delete_files(self._table, self._new_files(staged))
             raise
+
+    @staticmethod
+    def _new_files(staged: Staged) -> list[Any]:
+        deletes = staged.deletes.added if isinstance(staged, StagedChanges) else ()
+        return [*staged.files, *deletes]
 
     @staticmethod
     def _known(found: T | None) -> T:

@@ -7,19 +7,32 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from headgate.decode.debezium import ChangeReader
 from headgate.decode.project import project, same_type
 from headgate.decode.reader import Reader
 from headgate.model import Metadata
 from headgate.tables.frames import PREFIX_LENGTH, Frame, header_name
+from headgate.tables.identity import Identity, is_blank, key_id
 
 # Why a record is not in the table.
 NULL_VALUE = "NullValue"
+NULL_KEY = "NullKey"
 NO_SCHEMA_ID = "NoSchemaId"
 UNKNOWN_SCHEMA = "UnknownSchema"
 UNDECODABLE = "Undecodable"
 SKIPPED = "Skipped"  # left out by its owner's word; not a bad record
 # What a task says when it meets a bad record; looked for in the failure of its job.
 BAD_RECORD = "headgate: a record does not decode"
+
+# What a record does to the row that it is about, beside the table's own columns.
+CHANGE = "_headgate_change"
+# Where a change came from, in tables of change events: which stream of positions, and where in it.
+SOURCE_COLUMN, POSITION_COLUMN = "_change_source", "_change_position"
+CHANGE_COLUMNS = t.StructType(
+    [t.StructField(SOURCE_COLUMN, t.StringType()), t.StructField(POSITION_COLUMN, t.BinaryType())]
+)
+UPSERT, DELETE, TRUNCATE, IGNORE = "upsert", "delete", "truncate", "ignore"
+_EVENT = "struct<op: string, source: string, position: binary, at: timestamp, missing: array<string>>"
 
 TIMESTAMP_TYPES = {0: "create-time", 1: "log-append-time"}
 METADATA_TYPES: Mapping[Metadata, t.DataType] = {
@@ -104,14 +117,45 @@ class Part:
             record = f.when(mine & reader.is_exact(raw, body), fitted).otherwise(record)
         return record
 
+    def identity(self, columns: Sequence[str]) -> Column:
+        """The id that these columns make, as the bytes tell it; NULL where they are not read exactly, or
+        where nothing is said."""
+        found = f.lit(None).cast("binary")
+        for number, (mine, body, entry) in enumerate(self._cases()):
+            raw, reader = f.col(self._raw(number)), entry.reader
+            value = reader.value(raw)
+            by_name = {entry.names.get(c.name, c.name): c for c in reader.type.fields}
+            if any(name not in by_name for name in columns):
+                continue
+            told = [(value[by_name[name].name], by_name[name].dataType) for name in columns]
+            sound = mine & reader.is_exact(raw, body) & ~is_blank(told)
+            found = f.when(sound, key_id(told)).otherwise(found)
+        return found
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether some of the messages are changes of rows, not rows."""
+        entries = [self.plain] if self.plain is not None else list(self.framed.values())
+        return any(isinstance(entry.reader, ChangeReader) for entry in entries)
+
+    def event(self) -> Column:
+        """What a change event says beside its row; NULL for other messages."""
+        found = f.lit(None).cast(_EVENT)
+        for number, (mine, body, entry) in enumerate(self._cases()):
+            reader = entry.reader
+            if isinstance(reader, ChangeReader):
+                raw = f.col(self._raw(number))
+                said = reader.change(raw).cast(_EVENT)
+                found = f.when(mine & reader.is_exact(raw, body), said).otherwise(found)
+        return found
+
     def problem(self) -> Column:
         """For rows whose `record` is NULL: class, part, and a message that completes 'the record …'."""
         bytes_ = f.col(self.name)
+        absent = _problem(NULL_KEY if self.name == "key" else NULL_VALUE, f"has no {self.name}", self.name)
         if self.plain is not None:
             said = self._undecodable(0, self.plain)
-            return f.when(bytes_.isNull(), _problem(NULL_VALUE, f"has no {self.name}", self.name)).otherwise(
-                said
-            )
+            return f.when(bytes_.isNull(), absent).otherwise(said)
         header = f.col(f"{self.name}_header")
         unframed = header.isNull() & (
             (f.length(bytes_) < PREFIX_LENGTH) | (f.substring(bytes_, 1, 1) != f.lit(b"\x00"))
@@ -125,9 +169,7 @@ class Part:
             NO_SCHEMA_ID, f"has a {self.name} that does not begin with a schema id", self.name
         )
         found = f.when(unframed, nameless).otherwise(found)
-        return f.when(bytes_.isNull(), _problem(NULL_VALUE, f"has no {self.name}", self.name)).otherwise(
-            found
-        )
+        return f.when(bytes_.isNull(), absent).otherwise(found)
 
     def schema_id(self) -> Column:
         """As the registry numbers it, for schemas in play; else the number in the prefix, if there is one."""
@@ -190,6 +232,8 @@ class RecordPlan:
     headers: bool = True
     #: For the leader epoch: (first offset, epoch) steps of each partition.
     epochs: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    #: What tells rows apart, in upsert tables: there a record without a value deletes.
+    identity: Identity | None = None
 
     def rows(self, source: DataFrame) -> DataFrame:
         """The table's columns; the first bad record ends the job.
@@ -197,11 +241,21 @@ class RecordPlan:
         Counting bad records on the way would break Spark's generated code apart, and a filter on the record
         would be pushed down, so that each value is decoded twice.
         """
+        return self._sound(source).select(*self._columns())
+
+    def changes(self, source: DataFrame) -> DataFrame:
+        """The table's columns with what each record does to its row, in the struct `CHANGE`; the first bad
+        record ends the job."""
+        return self._sound(source).select(*self._columns(), self._change())
+
+    def _sound(self, source: DataFrame) -> DataFrame:
         if self.skip_nulls:
             source = source.where(f.col("value").isNotNull())
         staged = self._staged(source)
         record = f.col("value_record")
         good = record.isNotNull()
+        if self.identity is not None:
+            good = (good | f.col("value").isNull()) & self._is_identified()
         if not self.headers and any(part.plain is None for part in (self.value, self.key) if part):
             good = good & f.col("headers").isNull()
         sound = f.when(good, record).otherwise(f.raise_error(BAD_RECORD))
@@ -211,28 +265,91 @@ class RecordPlan:
             kept.append(
                 f.when(~bad, f.col("key_record")).otherwise(f.raise_error(BAD_RECORD)).alias("key_record")
             )
-        return staged.select(*SOURCE, *self._carried(), *kept).select(*self._columns())
+        if self.identity is not None:
+            kept += [f.col("key_id"), f.col("event")]
+        return staged.select(*SOURCE, *self._carried(), *kept)
 
     def judged(self, source: DataFrame) -> DataFrame:
         """All records with `problem` (NULL for good ones), `mark` and `schema_id`, and the
         table's columns in the struct `row`."""
         staged = self._staged(source)
         problem = f.when(f.col("value_record").isNull(), self.value.problem())
+        if self.identity is not None:
+            # Without a value it deletes.
+            problem = f.when(f.col("value").isNotNull(), problem)
         if self.skip_nulls:
             skipped = _problem(SKIPPED, "has no value", "value")
             problem = f.when(f.col("value").isNull(), skipped).otherwise(problem)
         marks = [self._mark(self.value)]
         if self.key is not None:
             bad_key = f.col("key").isNotNull() & f.col("key_record").isNull()
+            if self.identity is not None:
+                bad_key = f.col("key").isNotNull() & f.col("key_id").isNull() & self._has_row()
             problem = f.coalesce(problem, f.when(bad_key, self.key.problem()))
             marks.append(self._mark(self.key))
+        columns = self._columns()
+        if self.identity is not None:
+            problem = f.coalesce(problem, f.when(~self._is_identified(), self._nobody()))
+            columns.append(self._change())
         return staged.select(
             *SOURCE,
             *marks,
             self.value.schema_id().alias("schema_id"),
             problem.alias("problem"),
-            f.struct(*self._columns()).alias("row"),
+            f.struct(*columns).alias("row"),
         )
+
+    def _has_row(self) -> Column:
+        """Some events are about no row in particular."""
+        return ~f.coalesce(f.col("event.op").isin(TRUNCATE, IGNORE), f.lit(False))
+
+    def _is_identified(self) -> Column:
+        return self._id().isNotNull() | ~self._has_row()
+
+    def _id(self) -> Column:
+        identity = self._who
+        if identity.from_key:
+            return f.col("key_id")
+        told = self._told(identity)
+        whole = f.lit(True)
+        for column, _ in told:
+            whole = whole & column.isNotNull()
+        return f.when(f.col("value").isNull(), f.col("key_id")).otherwise(f.when(whole, key_id(told)))
+
+    def _told(self, identity: Identity) -> list[tuple[Column, t.DataType]]:
+        """What the row's own columns say."""
+        columns = dict(zip(self.columns.names, self._columns(), strict=True))
+        return [(columns[name], self.columns[name].dataType) for name in identity.columns]
+
+    def _nobody(self) -> Column:
+        names = ", ".join(self._who.columns)
+        return f.when(
+            f.col("key").isNull() & f.lit(self._who.from_key), _problem(NULL_KEY, "has no key", "key")
+        ).otherwise(_problem(NULL_KEY, f"does not say which row it is about: it lacks {names}", "key"))
+
+    def _change(self) -> Column:
+        event, identity = f.col("event"), self._who
+        plain = f.when(f.col("value").isNull(), f.lit(DELETE)).otherwise(f.lit(UPSERT))
+        differs = f.lit(False)
+        if identity.overlaps:
+            differs = f.col("value").isNotNull() & ~f.col("key_id").eqNullSafe(key_id(self._told(identity)))
+        return f.struct(
+            self._id().alias("id"),
+            f.coalesce(event["op"], plain).alias("op"),
+            f.col("partition").alias("partition"),
+            f.col("offset").alias("offset"),
+            differs.alias("differs"),
+            event["source"].alias("source"),
+            event["position"].alias("position"),
+            event["at"].alias("at"),
+            event["missing"].alias("missing"),
+        ).alias(CHANGE)
+
+    @property
+    def _who(self) -> Identity:
+        if self.identity is None:
+            raise AssertionError("only upsert tables tell rows apart")
+        return self.identity
 
     def _staged(self, source: DataFrame) -> DataFrame:
         parts = [self.value] + ([self.key] if self.key is not None else [])
@@ -241,6 +358,9 @@ class RecordPlan:
         framed = source.select(*SOURCE, *framing)
         decoded = framed.select("*", *stages)
         records = [part.record(self._columns_of(part)).alias(f"{part.name}_record") for part in parts]
+        if self.identity is not None:
+            who = f.lit(None).cast("binary") if self.key is None else self.key.identity(self._who.columns)
+            records += [who.alias("key_id"), self.value.event().alias("event")]
         return decoded.select("*", *records)
 
     def _carried(self) -> list[Column]:

@@ -1,6 +1,7 @@
 """What makes a table of a topic, step by step, in the tests' own process."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,6 +12,7 @@ from headgate.engine.source import KafkaSource
 from headgate.model import OnError
 from headgate.registry.client import SchemaSource
 from headgate.tables.dead_letters import DeadLetters
+from headgate.tables.key_index import KeyIndex
 from headgate.tables.lake import Lake
 from headgate.tables.lane import SparkLane
 from headgate.tables.materialize import Materializer
@@ -20,7 +22,9 @@ from tests.support.services import Services
 
 
 @pytest.fixture
-def drive(services: Services, spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Drive]:
+def drive(
+    services: Services, spark: SparkSession, request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[Drive]:
     """A topic of the test's own, and what makes a table of it, step by step."""
     runtime = services.runtime
     lake = Lake(spark, catalog_properties(runtime.iceberg), "local")
@@ -34,7 +38,11 @@ def drive(services: Services, spark: SparkSession, request: pytest.FixtureReques
             if spec.on_error is OnError.LOG:
                 publisher = KafkaPublisher(runtime.kafka_access, spec.dead_letters_name)
                 dead = DeadLetters(spec.dead_letters_name, lake, lane, drive.engine, publisher)
-            return Materializer(spec, drive.enablement, lake, lane, schemas, source, limits, dead)
+            return Materializer(
+                spec, drive.enablement, lake, lane, schemas, source, limits, dead, drive.index
+            )
 
         name = request.node.name.replace("[", "-").strip("]")
-        yield Drive(runtime, source, lake, make, topic=f"drive.{name}")
+        driven = Drive(runtime, source, lake, make, f"drive.{name}", KeyIndex(tmp_path / "index"))
+        yield driven
+        driven.index.close()

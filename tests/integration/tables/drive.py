@@ -16,6 +16,7 @@ from headgate.embedded.runtime import Runtime
 from headgate.engine.source import KafkaSource
 from headgate.kafka.topics import Topics
 from headgate.model import Start, TableSpec
+from headgate.tables.key_index import KeyIndex
 from headgate.tables.lake import Lake
 from headgate.tables.materialize import BatchReport, Materializer, TopicView
 from tests.support.ledger import canonical, read_duckdb, read_pyiceberg
@@ -52,7 +53,9 @@ class Drive:
         lake: Lake,
         make: Callable[["Drive"], Materializer],
         topic: str,
+        index: KeyIndex,
     ) -> None:
+        self.index = index
         self.runtime = runtime
         self.source = source
         self.lake = lake
@@ -70,11 +73,12 @@ class Drive:
         """One that knows the topic as it is now."""
         self._producer = Producer({"bootstrap.servers": self.runtime.kafka, "enable.idempotence": True})
 
-    def create(self, partitions: int = 2) -> None:
-        self.topics.create(self.topic, partitions)
+    def create(self, partitions: int = 2, config: dict[str, str] | None = None) -> None:
+        self.topics.create(self.topic, partitions, config=config)
 
-    def register(self, schema: Any) -> int:
-        found: int = self._registry.register_schema(f"{self.topic}-value", Schema(json.dumps(schema), "AVRO"))
+    def register(self, schema: Any, part: str = "value") -> int:
+        subject = f"{self.topic}-{part}"
+        found: int = self._registry.register_schema(subject, Schema(json.dumps(schema), "AVRO"))
         return found
 
     def set_compatibility(self, level: str) -> None:
@@ -88,8 +92,8 @@ class Drive:
             self.send(b"\x00" + schema_id.to_bytes(4, "big") + body.getvalue(), partition)
         self.flush()
 
-    def send(self, value: bytes | None, partition: int = 0) -> None:
-        self._producer.produce(self.topic, value, partition=partition)
+    def send(self, value: bytes | None, partition: int = 0, key: bytes | None = None) -> None:
+        self._producer.produce(self.topic, value, key, partition=partition)
 
     def flush(self) -> None:
         assert self._producer.flush(30) == 0

@@ -479,7 +479,9 @@ def _filled(message: Any, node: Node, value: dict[str, Any]) -> Any:
 
 def another(drive: Drive) -> Drive:
     """One topic for each case."""
-    return Drive(drive.runtime, drive.source, drive.lake, drive._make, f"{drive.topic}.{next(topics)}")
+    return Drive(
+        drive.runtime, drive.source, drive.lake, drive._make, f"{drive.topic}.{next(topics)}", drive.index
+    )
 
 
 def run(drive: Drive, case: Case) -> None:

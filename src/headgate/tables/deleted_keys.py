@@ -1,0 +1,92 @@
+"""Keys whose rows were deleted, and by which record: kept beside the table, because its rows cannot tell.
+
+A replayed dead letter, or a change event that comes again, must not bring back what was deleted after it. The
+marks of a batch are written before its commit; those of a batch that was never committed are told apart by
+the table's position. They lie in a folder whose name begins with an underscore, which no clean-up enters.
+"""
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
+
+from headgate.model import Position
+
+FOLDER = "_headgate"
+_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.binary()),
+        pa.field("topic_id", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("order", pa.binary()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The record that deleted a key. An empty id stands for every key of that source up to then."""
+
+    id: bytes
+    partition: int
+    offset: int
+    order: bytes
+
+
+class DeletedKeys:
+    """The marks of one table."""
+
+    def __init__(self, gateway: Any, table: Any) -> None:
+        self._gateway = gateway
+        self._io = table.io()
+        self._folder = f"{str(table.location()).rstrip('/')}/{FOLDER}/{table.uuid()}/deleted"
+
+    def add(self, marks: list[Mark], topic_id: str) -> None:
+        columns = [
+            [mark.id for mark in marks],
+            [topic_id] * len(marks),
+            [mark.partition for mark in marks],
+            [mark.offset for mark in marks],
+            [mark.order for mark in marks],
+        ]
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
+        data = io.BytesIO()
+        pq.write_table(pa.table(arrays, schema=_SCHEMA), data, compression="zstd")
+        stream = self._io.newOutputFile(f"{self._folder}/{uuid4()}.parquet").create()
+        try:
+            stream.write(data.getvalue())
+        finally:
+            stream.close()
+
+    def before(self, position: Position) -> Iterator[Mark]:
+        """Those that the table has applied: of its present topic up to the position, of earlier ones all."""
+        for location in self._files():
+            for mark, topic_id in self._read(location):
+                if topic_id != position.topic_id or mark.offset < position.offsets.get(mark.partition, 0):
+                    yield mark
+
+    def _files(self) -> list[str]:
+        lists = self._gateway.jvm.org.apache.iceberg.relocated.com.google.common.collect.Lists
+        try:
+            return [str(info.location()) for info in lists.newArrayList(self._io.listPrefix(self._folder))]
+        except Py4JJavaError as error:
+            cause = error.java_exception.getCause()
+            if cause is not None and cause.getClass().getSimpleName() == "FileNotFoundException":
+                return []  # nothing was ever deleted
+            raise
+
+    def _read(self, location: str) -> Iterator[tuple[Mark, str]]:
+        stream = self._io.newInputFile(location).newStream()
+        try:
+            data = bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+        for row in pq.read_table(io.BytesIO(data)).to_pylist():
+            topic_id = row.pop("topic_id")
+            yield Mark(**row), topic_id

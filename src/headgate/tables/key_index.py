@@ -1,0 +1,202 @@
+"""Where each key's row is: a point look-up beside the table, so that a batch costs what the batch is.
+
+A cache of the table on local disk, in RocksDB. It says which snapshot it reflects, written together with its
+entries; one that is lost, behind or of another table is brought up to date from the table itself.
+"""
+
+import json
+import shutil
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rocksdict import BlockBasedOptions, Cache, Options, Rdict, WriteBatch
+
+ID_LENGTH = 16
+_LIVE, _DELETED = 1, 2
+# kind, file, position in the file, partition and offset of the record; the order at its source follows.
+_ENTRY = struct.Struct(">BIQiq")
+_META = b"meta"
+_FILE = b"file"
+# An older layout is built anew.
+_LAYOUT = 1
+_CACHE_BYTES = 256 * 1024 * 1024
+_BULK = 200_000
+
+
+class Place(NamedTuple):
+    """What is known of a key: the row's file and position, or that it was deleted (`path` is None)."""
+
+    path: str | None
+    pos: int
+    partition: int
+    offset: int
+    order: bytes = b""
+
+
+@dataclass(frozen=True)
+class Reflected:
+    """The state of the table that the index stands for."""
+
+    table_id: str
+    snapshot_id: int
+    sequence_number: int
+
+
+class KeyIndex:
+    """The index of one table. Not for two processes at once: RocksDB holds a lock on its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._db: Any = None
+        self._paths: dict[int, str] = {}
+        self._numbers: dict[str, int] = {}
+        self._next = 0
+
+    @property
+    def is_open(self) -> bool:
+        return self._db is not None
+
+    def open(self) -> None:
+        """Take it up as it is; one that cannot be read is as good as none."""
+        if self._db is not None:
+            return
+        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        self._db = Rdict(str(self._folder), options=_options())
+        meta = self._meta()
+        if meta.get("layout") not in (None, _LAYOUT):
+            self.clear()
+        self._read_files()
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._paths, self._numbers, self._next = {}, {}, 0
+        self.open()
+
+    @property
+    def reflects(self) -> Reflected | None:
+        meta = self._meta()
+        if "snapshot_id" not in meta:
+            return None
+        return Reflected(meta["table_id"], meta["snapshot_id"], meta["sequence_number"])
+
+    @property
+    def truncated(self) -> dict[str, bytes]:
+        """For each source, the position up to which everything was removed at once."""
+        return {source: bytes.fromhex(text) for source, text in self._meta().get("truncated", {}).items()}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no key was ever put; look-ups can be spared."""
+        return not self._paths and not self._meta().get("marked")
+
+    def size(self) -> int:
+        """Bytes on disk and in memory not yet there."""
+        on_disk = self._db.property_int_value("rocksdb.total-sst-files-size") or 0
+        return int(on_disk) + int(self._db.property_int_value("rocksdb.cur-size-all-mem-tables") or 0)
+
+    def keys(self) -> int:
+        """About how many keys it knows, deleted ones included."""
+        return int(self._db.property_int_value("rocksdb.estimate-num-keys") or 0)
+
+    def get(self, ids: Sequence[bytes]) -> list[Place | None]:
+        """In the order of `ids`, which should be sorted: neighbours share blocks."""
+        if not ids or self.is_empty:
+            return [None] * len(ids)
+        return [None if value is None else self._place(value) for value in self._db.get(list(ids))]
+
+    def put(
+        self,
+        entries: Iterable[tuple[bytes, Place]],
+        reflects: Reflected | None,
+        truncated: Mapping[str, bytes] | None = None,
+        forget: Iterable[bytes] = (),
+    ) -> None:
+        """All of it at once, with the snapshot that it makes the index stand for. None: it is being built."""
+        batch = WriteBatch(raw_mode=True)
+        marked = False
+        for key, place in entries:
+            marked = marked or place.path is None
+            batch.put(key, self._value(place, batch))
+        for key in forget:
+            batch.delete(key)
+        meta = self._meta() if reflects is not None else {}
+        meta["layout"] = _LAYOUT
+        if marked or self._meta().get("marked"):
+            meta["marked"] = True
+        if reflects is not None:
+            meta |= vars(reflects)
+        known = {**self.truncated, **(truncated or {})}
+        if known:
+            meta["truncated"] = {source: position.hex() for source, position in known.items()}
+        batch.put(_META, json.dumps(meta).encode())
+        self._db.write(batch)
+
+    def fill(self, entries: Iterator[tuple[bytes, Place]]) -> None:
+        """Many entries, piece by piece; until `put` says what they stand for, they stand for nothing."""
+        piece: list[tuple[bytes, Place]] = []
+        for entry in entries:
+            piece.append(entry)
+            if len(piece) >= _BULK:
+                self.put(piece, None)
+                piece = []
+        self.put(piece, None)
+
+    # -- bytes
+
+    def _value(self, place: Place, batch: Any) -> bytes:
+        kind, number = _DELETED, 0
+        if place.path is not None:
+            kind, number = _LIVE, self._number(place.path, batch)
+        return _ENTRY.pack(kind, number, place.pos, place.partition, place.offset) + place.order
+
+    def _place(self, value: bytes) -> Place:
+        kind, number, pos, partition, offset = _ENTRY.unpack_from(value)
+        path = self._paths[number] if kind == _LIVE else None
+        return Place(path, pos, partition, offset, value[_ENTRY.size :])
+
+    def _number(self, path: str, batch: Any) -> int:
+        number = self._numbers.get(path)
+        if number is None:
+            number, self._next = self._next, self._next + 1
+            self._numbers[path], self._paths[number] = number, path
+            batch.put(_FILE + number.to_bytes(4, "big"), path.encode())
+        return number
+
+    def _meta(self) -> dict[str, Any]:
+        found = self._db.get(_META)
+        return {} if found is None else dict(json.loads(found))
+
+    def _read_files(self) -> None:
+        self._paths = {}
+        for key, value in self._db.items(from_key=_FILE):
+            if not key.startswith(_FILE):
+                break
+            # An id of a row may begin with the same bytes, but is longer.
+            if len(key) == len(_FILE) + 4:
+                self._paths[int.from_bytes(key[len(_FILE) :], "big")] = value.decode()
+        self._numbers = {path: number for number, path in self._paths.items()}
+        self._next = max(self._paths, default=-1) + 1
+
+
+def _options() -> Any:
+    table = BlockBasedOptions()
+    table.set_bloom_filter(10, False)
+    table.set_block_cache(Cache(_CACHE_BYTES))
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_block_based_table_factory(table)
+    options.set_max_background_jobs(2)
+    # Its own log of what it does: a few, small.
+    options.set_keep_log_file_num(2)
+    options.set_max_log_file_size(1024 * 1024)
+    return options

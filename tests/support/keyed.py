@@ -1,0 +1,110 @@
+"""A topic of keyed records, and what a dict replay makes of it: the state that an upsert table must have."""
+
+import io
+import json
+import random
+import re
+from typing import Any
+from zlib import crc32
+
+import fastavro
+from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+
+from headgate.embedded.runtime import Runtime
+from headgate.kafka.topics import Topics
+
+
+class Keyed:
+    """Avro records of the key {id, region} and the value {id, name, amount}, and tombstones."""
+
+    def __init__(
+        self, runtime: Runtime, topic: str, partitions: int = 2, config: dict[str, str] | None = None
+    ) -> None:
+        self.topic = topic
+        self.partitions = partitions
+        self._acked: list[tuple[int, int, tuple[int, str] | None, dict[str, Any] | None]] = []
+        self._runtime = runtime
+        Topics(runtime.kafka).create(topic, partitions, config=config)
+        self._producer = Producer({"bootstrap.servers": runtime.kafka, "enable.idempotence": True})
+        registry = SchemaRegistryClient({"url": runtime.registry})
+        name = re.sub("[^A-Za-z0-9]", "_", topic)
+        key = {
+            "type": "record",
+            "name": f"K_{name}",
+            "fields": [{"name": "id", "type": "long"}, {"name": "region", "type": "string"}],
+        }
+        value = {
+            "type": "record",
+            "name": f"V_{name}",
+            "fields": [
+                {"name": "id", "type": "long"},
+                {"name": "name", "type": "string"},
+                {"name": "amount", "type": ["null", "long"], "default": None},
+            ],
+        }
+        self._encoders = {}
+        for part, schema in (("key", key), ("value", value)):
+            number = registry.register_schema(f"{topic}-{part}", Schema(json.dumps(schema), "AVRO"))
+            self._encoders[part] = (number, fastavro.parse_schema(schema))
+
+    def encode(self, part: str, record: dict[str, Any]) -> bytes:
+        number, schema = self._encoders[part]
+        body = io.BytesIO()
+        fastavro.schemaless_writer(body, schema, record)
+        return b"\x00" + number.to_bytes(4, "big") + body.getvalue()
+
+    def put(self, key: tuple[int, str] | None, value: dict[str, Any] | None, timestamp: int = 0) -> None:
+        """`value` None is a tombstone, `key` None a record that belongs to no row."""
+        raw = None if key is None else self.encode("key", {"id": key[0], "region": key[1]})
+        body = None if value is None else self.encode("value", value)
+        partition = 0 if key is None else crc32(repr(key).encode()) % self.partitions
+
+        def acked(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                raise AssertionError(f"a record was not taken: {error}")
+            at, offset = message.partition(), message.offset()
+            assert at is not None
+            assert offset is not None
+            self._acked.append((at, offset, key, value))
+
+        while True:
+            try:
+                self._producer.produce(
+                    self.topic, body, raw, partition, on_delivery=acked, timestamp=timestamp
+                )
+                return
+            except BufferError:
+                self._producer.poll(0.5)
+
+    def random(self, count: int, keys: int, seed: int, null_keys: float = 0.0) -> None:
+        """Puts, repeats and tombstones over so many keys, with timestamps in no order."""
+        chance = random.Random(seed)
+        for number in range(count):
+            key = (chance.randrange(keys), chance.choice(("eu", "us")))
+            value = {"id": key[0], "name": f"name {number}", "amount": chance.choice((None, number))}
+            when = 1_700_000_000_000 + chance.randrange(-(10**9), 10**9)
+            if chance.random() < null_keys:
+                self.put(None, value, when)
+            else:
+                self.put(key, None if chance.random() < 0.15 else value, when)
+        self.flush()
+
+    def flush(self) -> None:
+        assert self._producer.flush(60) == 0
+
+    @property
+    def null_keys(self) -> int:
+        return sum(key is None for _, _, key, _ in self._acked)
+
+    def state(self) -> list[dict[str, Any]]:
+        """The rows, by a replay of what was acknowledged in the order of partition and offset."""
+        found: dict[tuple[int, str], dict[str, Any]] = {}
+        for partition, offset, key, value in sorted(self._acked, key=lambda record: record[:2]):
+            if key is None:
+                continue
+            found.pop(key, None)
+            if value is not None:
+                own = {"region": key[1], "_kafka_partition": partition, "_kafka_offset": offset}
+                found[key] = {**value, **own}
+        return list(found.values())
