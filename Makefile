@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit check soak lock clean bench-append prerequisites
+.PHONY: help setup demo test unit check soak lock clean bench-append bench-upsert prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -46,6 +46,9 @@ soak: setup      ## the drills of the test suite at their full counts
 
 bench-append: setup    ## rows per second of `table sync` beside plain Spark, as a ratio
 	@$(BIN)/python -m bench.append
+
+bench-upsert: setup    ## seconds for a batch of random keys on growing tables, beside MERGE INTO
+	@$(BIN)/python -m bench.upsert
 
 lock: setup      ## resolve requirements.lock anew from pyproject.toml
 	@$(BIN)/python -m pip install --quiet uv

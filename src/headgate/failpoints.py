@@ -19,6 +19,7 @@ POINTS = (
     "dead-letters-published",
     "files-staged",
     "batch-committed",
+    "index-written",
     "replay-taken-up",
     "replay-committed",
 )

@@ -52,12 +52,41 @@ TombstonesOption = Annotated[
     str | None, typer.Option(help="Records without a value: bad or skip. [default: bad]")
 ]
 
+DeletesOption = Annotated[
+    str | None,
+    typer.Option(
+        help="How rows of an upsert table go: deletion-vectors, copy-on-write or position-deletes. "
+        "[default: as the readers can read it]"
+    ),
+]
+ReadersOption = Annotated[
+    str | None, typer.Option(help="Engines that read the table, as in spark,duckdb,athena.")
+]
+
 
 @app.command()
 def enable(
     topic: TopicArgument,
     formats: Annotated[str, typer.Option(help="Table formats: iceberg.")] = "iceberg",
-    mode: Annotated[str, typer.Option(help="How records become rows: append.")] = "append",
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            help="append (each record is a row), upsert (the last record of a key is its row), or auto: "
+            "upsert where the topic is compacted. [default: auto]"
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(help="Columns that tell rows apart, in upsert tables. [default: those of Kafka's key]"),
+    ] = None,
+    deletes: DeletesOption = None,
+    readers: ReadersOption = None,
+    envelope: Annotated[
+        str | None,
+        typer.Option(
+            help="debezium (values are changes of rows), none, or auto: by the schema. [default: auto]"
+        ),
+    ] = None,
     start: Annotated[
         str,
         typer.Option(
@@ -112,6 +141,10 @@ def enable(
         "metadata": None if metadata is None else _names(metadata),
         "partition": partition or None,
         "event_time": event_time,
+        "key": None if key is None else _names(key),
+        "deletes": deletes,
+        "readers": None if readers is None else _names(readers),
+        "envelope": envelope,
     }
     with connect(data) as client:
         found = client.post("tables", body=_said(wanted))
@@ -132,6 +165,8 @@ def alter(
     metadata: MetadataOption = None,
     partition: PartitionOption = None,
     event_time: EventTimeOption = None,
+    deletes: DeletesOption = None,
+    readers: ReadersOption = None,
     rename: Annotated[
         list[str] | None, typer.Option(help="OLD=NEW: a column gets another name and keeps its values.")
     ] = None,
@@ -149,6 +184,8 @@ def alter(
             "metadata": None if metadata is None else _names(metadata),
             "partition": partition or None,
             "event_time": event_time,
+            "deletes": deletes,
+            "readers": None if readers is None else _names(readers),
             "renames": dict(_rename(text) for text in rename) if rename else None,
         }
     )

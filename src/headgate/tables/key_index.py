@@ -91,7 +91,7 @@ class KeyIndex:
 
     @property
     def truncated(self) -> dict[str, bytes]:
-        """For each source, the position up to which everything was removed at once."""
+        """For each source, the order of the last record that removed everything before it."""
         return {source: bytes.fromhex(text) for source, text in self._meta().get("truncated", {}).items()}
 
     @property

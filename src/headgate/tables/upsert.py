@@ -5,6 +5,7 @@ rows are changed, as the key index tells them.
 import hashlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import repeat
 from operator import itemgetter
@@ -34,6 +35,7 @@ from headgate.tables.records import (
     IGNORE,
     POSITION_COLUMN,
     SOURCE_COLUMN,
+    TRUNCATE,
     UPSERT,
     RecordPlan,
 )
@@ -59,7 +61,6 @@ class StagedChanges(Staged):
     entries: Sequence[tuple[bytes, Place]] = ()
     forget: Sequence[bytes] = ()
     truncated: Mapping[str, bytes] = field(default_factory=dict)
-    marks: Sequence[Mark] = ()
     #: Records that change a row or delete one.
     applied: int = 0
 
@@ -87,6 +88,9 @@ class _Verdict:
     #: Records that are written, in the order in which tasks hold them.
     upserts: list[dict[str, Any]] = field(default_factory=list)
     differs: bool = False
+    #: The order of a truncate; empty where its source does not tell it.
+    truncate: bytes | None = None
+    truncated: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class Upserts:
@@ -147,13 +151,22 @@ class Upserts:
         if self._marks is None:
             return
         latest: dict[bytes, Mark] = {}
+        truncated: dict[str, bytes] = {}
         for mark in self._marks.before(position):
+            if not mark.id:
+                source = mark.order[:_SOURCE_LENGTH].hex()
+                truncated[source] = max(truncated.get(source, b""), mark.order)
+                continue
             before = latest.get(mark.id)
-            if before is None or not _is_stale(mark.order, before.order):
+            if before is None or _is_later(
+                mark, Place(None, 0, before.partition, before.offset, before.order)
+            ):
                 latest[mark.id] = mark
-        self._index.fill(
-            (m.id, Place(None, 0, m.partition, m.offset, m.order)) for m in latest.values() if m.id
-        )
+        ids = sorted(latest)
+        known = self._index.get(ids)
+        marks = [latest[who] for who, place in zip(ids, known, strict=True) if _is_later(latest[who], place)]
+        self._index.fill((m.id, Place(None, 0, m.partition, m.offset, m.order)) for m in marks)
+        self._index.put((), None, truncated)
 
     def _entries(self, table: Any, head: Any, files: Sequence[LiveFile]) -> Iterator[tuple[bytes, Place]]:
         """Where the keys of these files' rows are, by a look at the key columns of the table."""
@@ -214,10 +227,16 @@ class Upserts:
     def _stage(self, changes: DataFrame, table: Any, topic_id: str, replay: bool) -> StagedChanges:
         last = self._reduced(changes).persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            place = f.monotonically_increasing_id().alias("place")
-            buckets = [column.alias(f"bucket_{n}") for n, column in enumerate(self._lake.partition_of(table))]
-            found = last.select(f"{CHANGE}.*", place, *buckets).toArrow()
+            found = self._collected(last, table)
+            lacking = {row["id"] for row in found if row["missing"]}
+            if lacking:
+                filled = self._filled(last, changes, lacking, table)
+                last.unpersist()
+                last = filled
+                found = self._collected(last, table)
             verdict = self._judge(found, replay)
+            if verdict.truncate is not None:
+                self._truncate(verdict, table)
             if verdict.differs and KEY_COLUMN not in self._lake.columns(table).names:
                 extra = t.StructType([t.StructField(KEY_COLUMN, t.BinaryType())])
                 self._lake.add_columns(table, extra)
@@ -225,8 +244,24 @@ class Upserts:
         finally:
             last.unpersist()
 
+    def _collected(self, last: DataFrame, table: Any) -> list[dict[str, Any]]:
+        """What the records do, with the place of each in its task, and the partition that it falls into."""
+        place = f.monotonically_increasing_id().alias("place")
+        buckets = [column.alias(f"bucket_{n}") for n, column in enumerate(self._lake.partition_of(table))]
+        change = [f.col(f"{CHANGE}.{name}") for name in _COLLECTED]
+        found: list[dict[str, Any]] = last.select(*change, place, *buckets).toArrow().to_pylist()
+        return found
+
     def _reduced(self, changes: DataFrame) -> DataFrame:
         """The last record of each key: by partition and offset, or by the position at its source."""
+        rows, order = self._ordered(changes)
+        latest = Window.partitionBy(f"{CHANGE}.id").orderBy(*(column.desc() for column in order))
+        ranked = rows.withColumn("_headgate_rank", f.row_number().over(latest))
+        found = ranked.where(f.col("_headgate_rank") == 1)
+        return found.drop("_headgate_rank", "_headgate_stretch", "_headgate_source")
+
+    def _ordered(self, changes: DataFrame) -> tuple[DataFrame, list[Any]]:
+        """All records of a key in one task, and what they are ordered by."""
         who, change = f.col(f"{CHANGE}.id"), f.col(CHANGE)
         rows = changes.where(change["op"] != IGNORE).repartition(self._parallel, who)
         order = [change["partition"], change["offset"]]
@@ -238,23 +273,101 @@ class Upserts:
             same = change["source"].eqNullSafe(f.col("_headgate_source")) & change["position"].isNotNull()
             rows = rows.withColumn("_headgate_stretch", f.sum(f.when(same, 0).otherwise(1)).over(in_kafka))
             order = [f.col("_headgate_stretch"), f.coalesce(change["position"], f.lit(b"")), *order]
-        latest = Window.partitionBy(who).orderBy(*(column.desc() for column in order))
-        ranked = rows.withColumn("_headgate_rank", f.row_number().over(latest))
-        found = ranked.where(f.col("_headgate_rank") == 1)
-        return found.drop("_headgate_rank", "_headgate_stretch", "_headgate_source")
+        return rows, order
+
+    def _filled(self, last: DataFrame, changes: DataFrame, lacking: set[bytes], table: Any) -> DataFrame:
+        """Values that an event does not have are those of the event before it, or of the row that is there.
+
+        What neither has stays Debezium's placeholder: there is nothing else to say.
+        """
+        spark, names = self._lane.spark, [name for name in last.columns if name != CHANGE]
+        ids = f.broadcast(spark.createDataFrame(pa.table({"who": pa.array(sorted(lacking), pa.binary())})))
+        rows, order = self._ordered(changes.join(ids, f.col(f"{CHANGE}.id") == f.col("who"), "left_semi"))
+        so_far = Window.partitionBy(f"{CHANGE}.id").orderBy(*order)
+        latest = Window.partitionBy(f"{CHANGE}.id").orderBy(*(column.desc() for column in order))
+        missing = f.col(f"{CHANGE}.missing")
+        told = [
+            f.last(
+                f.when(~f.array_contains(missing, f.lit(name)), f.struct(f.col(f"`{name}`").alias("v"))), True
+            )
+            .over(so_far)
+            .alias(f"told_{number}")
+            for number, name in enumerate(names)
+        ]
+        chain = rows.select(
+            f.col(f"{CHANGE}.id").alias("told_id"), f.row_number().over(latest).alias("r"), *told
+        )
+        filled = last.join(
+            f.broadcast(chain.where("r = 1")), f.col(f"{CHANGE}.id") == f.col("told_id"), "left"
+        )
+        places = [place for place in self._index.get(sorted(lacking)) if place is not None]
+        paths = sorted(
+            {place.path for place in places if place.path is not None and place.path in self._live}
+        )
+        kept = [f.struct(f.lit(None).cast(last.schema[name].dataType).alias("v")) for name in names]
+        with ExitStack() as reading:
+            if paths:
+                old = reading.enter_context(self._live.rows(table, [self._live[path] for path in paths]))
+                kept = [f.col(f"kept_{number}") for number in range(len(names))]
+                values = [
+                    f.struct(f.col(f"`{name}`").alias("v")).alias(f"kept_{number}")
+                    for number, name in enumerate(names)
+                ]
+                before = old.select(self._id(old).alias("kept_id"), *values).join(
+                    ids, f.col("kept_id") == f.col("who"), "left_semi"
+                )
+                filled = filled.join(f.broadcast(before), f.col(f"{CHANGE}.id") == f.col("kept_id"), "left")
+            columns = [
+                f.when(
+                    f.array_contains(missing, f.lit(name)),
+                    f.coalesce(f.col(f"told_{number}")["v"], kept[number]["v"], f.col(f"`{name}`")),
+                )
+                .otherwise(f.col(f"`{name}`"))
+                .alias(name)
+                for number, name in enumerate(names)
+            ]
+            found = filled.select(*columns, CHANGE).persist(StorageLevel.MEMORY_AND_DISK)
+            # While the files can still be read by their names.
+            found.count()
+        return found
+
+    def _truncate(self, verdict: _Verdict, table: Any) -> None:
+        """Every row that was there before the truncate goes."""
+        order = verdict.truncate or b""
+        head = table.currentSnapshot()
+        rows = self._lake.rows(self._lane.spark, table, self._topic, head)
+        found = rows.select(self._id(rows).alias("id"), "_file", "_pos", SOURCE_COLUMN, POSITION_COLUMN)
+        for row in found.toArrow().to_pylist():
+            theirs = _order(row[SOURCE_COLUMN], row[POSITION_COLUMN])
+            later = bool(order) and theirs[:_SOURCE_LENGTH] == order[:_SOURCE_LENGTH] and theirs > order
+            if not later:
+                verdict.doomed.setdefault(row["_file"], BitMap64()).add(row["_pos"])
+                verdict.doomed_ids.append(row["id"])
 
     @property
     def _parallel(self) -> int:
         return int(self._lane.spark.sparkContext.defaultParallelism)
 
-    def _judge(self, found: pa.Table, replay: bool) -> _Verdict:
+    def _judge(self, found: Sequence[dict[str, Any]], replay: bool) -> _Verdict:
         """Which rows go, which records come too late, which keys are to be remembered as deleted."""
-        rows = [row for row in found.drop_columns(["at"]).to_pylist() if row["op"] in (UPSERT, DELETE)]
+        rows = [row for row in found if row["op"] in (UPSERT, DELETE)]
         rows.sort(key=itemgetter("id"))
         verdict = _Verdict()
+        truncated = self._index.truncated
+        truncate = next((row for row in found if row["op"] == TRUNCATE), None)
+        if truncate is not None:
+            order = _order(truncate["source"], truncate["position"])
+            if order >= truncated.get(order[:_SOURCE_LENGTH].hex(), b""):
+                verdict.truncate = order
+                truncated |= {order[:_SOURCE_LENGTH].hex(): order} if order else {}
+                verdict.truncated = truncated
+                verdict.marks.append(Mark(b"", truncate["partition"], truncate["offset"], order))
         for row, place in zip(rows, self._index.get([row["id"] for row in rows]), strict=True):
             order = _order(row["source"], row["position"])
-            if place is not None and _comes_late(row, order, place, replay):
+            gone = order < truncated.get(order[:_SOURCE_LENGTH].hex(), b"") if order else False
+            if truncate is not None and not (order and verdict.truncate):
+                gone = row["partition"] == truncate["partition"] and row["offset"] < truncate["offset"]
+            if gone or (place is not None and _comes_late(row, order, place, replay)):
                 verdict.stale.append(row["id"])
                 continue
             if place is not None and place.path is not None and place.path in self._live:
@@ -288,13 +401,14 @@ class Upserts:
         marked = []
         if self._marks is not None and verdict.marks:
             self._marks.add(verdict.marks, topic_id)
-            marked = [(m.id, Place(None, 0, m.partition, m.offset, m.order)) for m in verdict.marks]
+            marked = [(m.id, Place(None, 0, m.partition, m.offset, m.order)) for m in verdict.marks if m.id]
         return StagedChanges(
             files,
             deletes=self._delete(table, verdict.doomed),
             removed=removed,
             entries=[*entries, *marked],
             forget=() if self._marks is not None else [mark.id for mark in verdict.marks],
+            truncated=verdict.truncated,
             applied=len(verdict.upserts) + len(verdict.marks),
         )
 
@@ -371,6 +485,7 @@ def _comes_late(row: Mapping[str, Any], order: bytes, place: Place, replay: bool
 
 
 _SOURCE_LENGTH = 8
+_COLLECTED = ("id", "op", "partition", "offset", "differs", "source", "position", "missing")
 
 
 def _order(source: str | None, position: bytes | None) -> bytes:
@@ -378,6 +493,15 @@ def _order(source: str | None, position: bytes | None) -> bytes:
     if source is None or position is None:
         return b""
     return hashlib.sha256(source.encode()).digest()[:_SOURCE_LENGTH] + position
+
+
+def _is_later(mark: Mark, place: Place | None) -> bool:
+    """Whether a mark says something newer of its key than is known."""
+    if place is None:
+        return True
+    if mark.order and place.order and mark.order[:_SOURCE_LENGTH] == place.order[:_SOURCE_LENGTH]:
+        return mark.order > place.order
+    return mark.partition == place.partition and mark.offset > place.offset
 
 
 def _is_stale(order: bytes, before: bytes) -> bool:
