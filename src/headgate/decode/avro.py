@@ -61,6 +61,14 @@ class AvroReader(Reader):
                 return f.coalesce(found, f.struct(*nothing))
         return f.struct(found.alias(self._column))
 
+    def field(self, raw: Column, *path: str) -> Column:
+        if self._fields is None:
+            return super().field(raw, *path)
+        found = part.field_of(raw, self._fields, path[0])
+        for name in path[1:]:
+            found = found[name]
+        return found
+
     def problem(self, raw: Column, body: Column) -> Column | None:
         end = raw[self._end]
         found = f.when(end.isNull(), "does not decode: its bytes are cut short or of another schema")

@@ -234,6 +234,11 @@ def struct_of(decoded: Column, fields: Sequence[Field]) -> Column:
     return f.struct(*(field.part.value(decoded[name]).alias(field.name) for name, field in _named(fields)))
 
 
+def field_of(decoded: Column, fields: Sequence[Field], wanted: str) -> Column:
+    shadow, field = next((name, field) for name, field in _named(fields) if field.name == wanted)
+    return field.part.value(decoded[shadow])
+
+
 def checks_of(fields: Sequence[Field]) -> tuple[Check, ...]:
     return tuple(check for name, field in _named(fields) for check in inside(field.part.checks, name))
 

@@ -24,7 +24,7 @@ import hashlib
 import re
 import struct
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -104,30 +104,27 @@ class ChangeReader(Reader):
         return self._envelope.raw(body)
 
     def is_exact(self, raw: Column, body: Column) -> Column:
-        return self._envelope.is_exact(raw, body) & self._is_change(self._envelope.value(raw))
+        op, after = self._envelope.field(raw, "op"), self._envelope.field(raw, "after")
+        complete = op.isin(*_OPERATIONS) & (~op.isin(*_UPSERTS) | after.isNotNull())
+        return self._envelope.is_exact(raw, body) & f.coalesce(complete, f.lit(False))
 
     def value(self, raw: Column) -> Column:
         """The row after the change; of a delete what is known of the row before it, be it nothing."""
-        event = self._envelope.value(raw)
-        row = f.when(event["op"] == "d", self._row_before(event["before"])).otherwise(event["after"])
+        op, after = self._envelope.field(raw, "op"), self._envelope.field(raw, "after")
+        before = self._row_before(self._envelope.field(raw, "before"))
         nothing = (f.lit(None).cast(field.dataType).alias(field.name) for field in self.type.fields)
-        return f.coalesce(row, f.struct(*nothing))
+        return f.coalesce(f.when(op == "d", before).otherwise(after), f.struct(*nothing))
 
     def problem(self, raw: Column, body: Column) -> Column | None:
         said = self._envelope.problem(raw, body)
         undecoded = f.lit(None).cast("string") if said is None else said
-        event = self._envelope.value(raw)
-        op = event["op"]
+        op, after = self._envelope.field(raw, "op"), self._envelope.field(raw, "after")
+        unknown = f.concat(f.lit("is a change event of the unknown operation '"), op, f.lit("'"))
+        lacks = f.concat(f.lit("is a change event of the operation '"), op, f.lit("' without the row after"))
         own = (
             f.when(op.isNull(), "is a change event without an operation")
-            .when(
-                ~op.isin(*_OPERATIONS),
-                f.concat(f.lit("is a change event of the unknown operation '"), op, f.lit("'")),
-            )
-            .when(
-                ~self._is_change(event),
-                f.concat(f.lit("is a change event of the operation '"), op, f.lit("' without the row after")),
-            )
+            .when(~op.isin(*_OPERATIONS), unknown)
+            .when(op.isin(*_UPSERTS) & after.isNull(), lacks)
         )
         return f.when(self._envelope.is_exact(raw, body), own).otherwise(undecoded)
 
@@ -139,10 +136,10 @@ class ChangeReader(Reader):
         are equal, Kafka's order decides. `at`: when the database changed. `missing`: columns whose value
         the event does not have; what `value` has there is a placeholder.
         """
-        event = self._envelope.value(raw)
-        op, source = event["op"], _Source(event["source"], self._source)
+        op = self._envelope.field(raw, "op")
+        source = _Origin(lambda name: self._envelope.field(raw, "source", name), self._source)
         # When Debezium wrote the event, where it does not say when the database changed.
-        written = _Source(event, self._envelope.type).micros()
+        written = _Origin(lambda name: self._envelope.field(raw, name), self._envelope.type).micros()
         what = (
             f.when(op.isin(*_UPSERTS), "upsert")
             .when(op == "d", "delete")
@@ -150,7 +147,7 @@ class ChangeReader(Reader):
             .otherwise("ignore")
         )
         none = f.array().cast("array<string>")
-        missing = f.when(op.isin(*_UPSERTS), self._missing(event["after"]))
+        missing = f.when(op.isin(*_UPSERTS), self._missing(raw))
         return f.struct(
             what.alias("op"),
             source.identity().alias("source"),
@@ -158,11 +155,6 @@ class ChangeReader(Reader):
             f.timestamp_micros(f.coalesce(source.micros(), written)).alias("at"),
             f.coalesce(missing, none).alias("missing"),
         )
-
-    def _is_change(self, event: Column) -> Column:
-        known = event["op"].isin(*_OPERATIONS)
-        complete = ~event["op"].isin(*_UPSERTS) | event["after"].isNotNull()
-        return f.coalesce(known & complete, f.lit(False))
 
     def _row_before(self, before: Column) -> Column:
         """With the columns of `after`, which are the same but for a schema of somebody else's."""
@@ -177,20 +169,22 @@ class ChangeReader(Reader):
         )
         return f.when(before.isNotNull(), f.struct(*fields))
 
-    def _missing(self, after: Column) -> Column:
+    def _missing(self, raw: Column) -> Column:
         found = [
             f.when(f.coalesce(held, f.lit(False)), f.lit(field.name))
             for field in self.type.fields
-            for held in _is_placeholder(after[field.name], field.dataType, self._placeholder)
+            for held in _is_placeholder(
+                self._envelope.field(raw, "after", field.name), field.dataType, self._placeholder
+            )
         ]
         return f.array_compact(f.array(*found)) if found else f.array().cast("array<string>")
 
 
-class _Source:
+class _Origin:
     """What an event says of where it comes from. Connectors differ: a field that is not there is NULL."""
 
-    def __init__(self, found: Column, kind: t.StructType) -> None:
-        self._found = found
+    def __init__(self, get: Callable[[str], Column], kind: t.StructType) -> None:
+        self._get = get
         self._kind = {field.name: field.dataType for field in kind.fields}
 
     def identity(self) -> Column:
@@ -241,11 +235,11 @@ class _Source:
 
     def _text(self, name: str) -> Column:
         there = isinstance(self._kind.get(name), t.StringType)
-        return self._found[name] if there else f.lit(None).cast("string")
+        return self._get(name) if there else f.lit(None).cast("string")
 
     def _number(self, name: str) -> Column:
         there = isinstance(self._kind.get(name), t.IntegerType | t.LongType)
-        return self._found[name].cast("long") if there else f.lit(None).cast("long")
+        return self._get(name).cast("long") if there else f.lit(None).cast("long")
 
 
 def envelope_columns(columns: t.StructType) -> t.StructType:
@@ -294,9 +288,11 @@ def _is_placeholder(value: Column, kind: t.DataType, placeholder: str) -> Iterat
             yield value == f.array(f.lit(data))
         case t.ArrayType(elementType=t.DateType()):
             yield value == f.array(*(f.date_from_unix_date(f.lit(byte)) for byte in data))
+        case t.ArrayType(elementType=t.DecimalType(precision=digits, scale=scale)) if digits - scale < 3:
+            # Too short for the numbers of bytes; it has no placeholder.
+            return
         case t.ArrayType(elementType=t.NumericType() as item):
-            # Whole numbers below 128: a decimal of few digits may not hold them, and then has no placeholder.
-            yield value == f.array(*(f.lit(byte).try_cast(item) for byte in data))
+            yield value == f.array(*(f.lit(byte).cast(item) for byte in data))
         case t.MapType(keyType=t.StringType(), valueType=t.StringType()):
             held = f.try_element_at(value, f.lit(placeholder)) == placeholder
             yield (f.size(value) == 1) & held

@@ -284,6 +284,17 @@ class JsonDocumentReader(Reader):
         found = parsed(raw) if self._value is None else self._value(parsed(raw))
         return found if self._column is None else f.struct(found.alias(self._column))
 
+    def field(self, raw: Column, *path: str) -> Column:
+        node, found = self._node, parsed(raw)
+        if self._column is not None:
+            return super().field(raw, *path)
+        for number, name in enumerate(path):
+            if not isinstance(node, Record):
+                value = (value_of(node) or _same)(found)
+                return reduce(lambda inner, step: inner[step], path[number:], value)
+            node, found = dict(node.fields)[name], found[name]
+        return (value_of(node) or _same)(found)
+
     def is_exact(self, raw: Column, body: Column) -> Column:
         text, found = body.cast("string"), parsed(raw)
         sound = f.is_valid_utf8(text) & self._is_whole(raw) & _all(self._fits, found)

@@ -192,6 +192,10 @@ class ConnectJsonReader(Reader):
         payload = self._whole.value(raw)["payload"]
         return payload if self._column is None else f.struct(payload.alias(self._column))
 
+    def field(self, raw: Column, *path: str) -> Column:
+        # Where messages are no records, the only column is the payload.
+        return self._whole.field(raw, "payload", *(path if self._column is None else path[1:]))
+
     def problem(self, raw: Column, body: Column) -> Column | None:
         short = self._short(body)
         return (

@@ -41,6 +41,13 @@ class Reader(ABC):
     def value(self, raw: Column) -> Column:
         """A struct of `type`; for rows where `is_exact` holds."""
 
+    def field(self, raw: Column, *path: str) -> Column:
+        """One field of `value`, in an expression that need not have all the others in it."""
+        found = self.value(raw)
+        for name in path:
+            found = found[name]
+        return found
+
     def problem(self, raw: Column, body: Column) -> Column | None:
         """For rows where `is_exact` does not hold: why, as a short text that completes 'the record …';
         None where there is no more to say than that the bytes do not fit their schema."""
