@@ -12,7 +12,7 @@ from headgate.decode.project import project, same_type
 from headgate.decode.reader import Reader
 from headgate.model import Metadata
 from headgate.tables.frames import PREFIX_LENGTH, Frame, header_name
-from headgate.tables.identity import Identity, is_blank, key_id
+from headgate.tables.identity import KEY_COLUMN, Identity, is_blank, key_id
 
 # Why a record is not in the table.
 NULL_VALUE = "NullValue"
@@ -31,6 +31,7 @@ SOURCE_COLUMN, POSITION_COLUMN = "_change_source", "_change_position"
 CHANGE_COLUMNS = t.StructType(
     [t.StructField(SOURCE_COLUMN, t.StringType()), t.StructField(POSITION_COLUMN, t.BinaryType())]
 )
+_OWN = {SOURCE_COLUMN, POSITION_COLUMN, KEY_COLUMN}
 UPSERT, DELETE, TRUNCATE, IGNORE = "upsert", "delete", "truncate", "ignore"
 _EVENT = "struct<op: string, source: string, position: binary, at: timestamp, missing: array<string>>"
 
@@ -87,6 +88,14 @@ class Part:
             for number, (mine, body, entry) in enumerate(self._cases())
         ]
 
+    def opened(self) -> list[Column]:
+        """Rows out of their envelopes, in columns of their own: fields are taken from them one by one."""
+        return [
+            entry.reader.value(f.col(self._raw(number))).alias(self._opened(number))
+            for number, (_, _, entry) in enumerate(self._cases())
+            if isinstance(entry.reader, ChangeReader)
+        ]
+
     def framing(self, headers: bool) -> list[Column]:
         """What a record says of its schema: the first bytes, and the header."""
         if self.plain is not None:
@@ -112,7 +121,7 @@ class Part:
             reader = entry.reader
             # Fields are copied one by one only where the record differs from the table.
             fits_as_is = same_type(reader.type, wanted) and not entry.names
-            value = reader.value(raw)
+            value = self._value(number, entry)
             fitted = value if fits_as_is else f.struct(*project(value, reader.type, wanted, entry.names))
             record = f.when(mine & reader.is_exact(raw, body), fitted).otherwise(record)
         return record
@@ -123,7 +132,7 @@ class Part:
         found = f.lit(None).cast("binary")
         for number, (mine, body, entry) in enumerate(self._cases()):
             raw, reader = f.col(self._raw(number)), entry.reader
-            value = reader.value(raw)
+            value = self._value(number, entry)
             by_name = {entry.names.get(c.name, c.name): c for c in reader.type.fields}
             if any(name not in by_name for name in columns):
                 continue
@@ -213,6 +222,14 @@ class Part:
         if entry.schema_id is not None:
             message = f.concat(message, f.lit(f" (schema {entry.schema_id})"))
         return _problem(UNDECODABLE, message, self.name)
+
+    def _value(self, number: int, entry: Entry) -> Column:
+        if isinstance(entry.reader, ChangeReader):
+            return f.col(self._opened(number))
+        return entry.reader.value(f.col(self._raw(number)))
+
+    def _opened(self, number: int) -> str:
+        return f"{self.name}_opened_{number}"
 
     def _raw(self, number: int) -> str:
         return f"{self.name}_raw_{number}"
@@ -357,6 +374,8 @@ class RecordPlan:
         stages = [column for part in parts for column in part.stage()]
         framed = source.select(*SOURCE, *framing)
         decoded = framed.select("*", *stages)
+        if opened := self.value.opened():
+            decoded = decoded.select("*", *opened)
         records = [part.record(self._columns_of(part)).alias(f"{part.name}_record") for part in parts]
         if self.identity is not None:
             who = f.lit(None).cast("binary") if self.key is None else self.key.identity(self._who.columns)
@@ -378,7 +397,7 @@ class RecordPlan:
 
     def _columns_of(self, part: Part) -> t.StructType:
         """The table's columns that come from values; from keys, those of theirs that values do not have."""
-        own = {m.column for m in self.metadata}
+        own = {m.column for m in self.metadata} | (_OWN if self.identity is not None else set())
         from_value = self._names(self.value)
         if part.name == "value":
             key_only = self._names(self.key) - from_value if self.key is not None else set()
@@ -393,11 +412,15 @@ class RecordPlan:
         return {entry.names.get(column, column) for entry in entries for column in entry.reader.type.names}
 
     def _columns(self) -> list[Column]:
-        own = {m.column: m for m in self.metadata}
+        own = {m.column: self._metadata(m) for m in self.metadata}
+        if self.identity is not None:
+            own |= {SOURCE_COLUMN: f.col("event.source"), POSITION_COLUMN: f.col("event.position")}
+            # Its writer knows.
+            own[KEY_COLUMN] = f.lit(None).cast("binary")
         from_key = set(self._columns_of(self.key).names) if self.key is not None else set()
         return [
             (
-                self._metadata(own[name])
+                own[name]
                 if name in own
                 else f.col("key_record" if name in from_key else "value_record")[name]
             ).alias(name)

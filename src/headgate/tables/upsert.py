@@ -263,7 +263,7 @@ class Upserts:
     def _ordered(self, changes: DataFrame) -> tuple[DataFrame, list[Any]]:
         """All records of a key in one task, and what they are ordered by."""
         who, change = f.col(f"{CHANGE}.id"), f.col(CHANGE)
-        rows = changes.where(change["op"] != IGNORE).repartition(self._parallel, who)
+        rows = changes.repartition(self._parallel, who)
         order = [change["partition"], change["offset"]]
         if self._events:
             # Positions compare within a stretch of one source; a record without one begins another stretch,
@@ -273,6 +273,8 @@ class Upserts:
             same = change["source"].eqNullSafe(f.col("_headgate_source")) & change["position"].isNotNull()
             rows = rows.withColumn("_headgate_stretch", f.sum(f.when(same, 0).otherwise(1)).over(in_kafka))
             order = [f.col("_headgate_stretch"), f.coalesce(change["position"], f.lit(b"")), *order]
+            # What is about no row comes before all others. A filter would be pushed down, and decode twice.
+            order = [change["op"] != IGNORE, *order]
         return rows, order
 
     def _filled(self, last: DataFrame, changes: DataFrame, lacking: set[bytes], table: Any) -> DataFrame:
@@ -280,6 +282,14 @@ class Upserts:
 
         What neither has stays Debezium's placeholder: there is nothing else to say.
         """
+        # Kept, so that what follows is not planned into the decoding.
+        changes = changes.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            return self._fill(last, changes, lacking, table)
+        finally:
+            changes.unpersist()
+
+    def _fill(self, last: DataFrame, changes: DataFrame, lacking: set[bytes], table: Any) -> DataFrame:
         spark, names = self._lane.spark, [name for name in last.columns if name != CHANGE]
         ids = f.broadcast(spark.createDataFrame(pa.table({"who": pa.array(sorted(lacking), pa.binary())})))
         rows, order = self._ordered(changes.join(ids, f.col(f"{CHANGE}.id") == f.col("who"), "left_semi"))
@@ -444,16 +454,10 @@ class Upserts:
         if any(waiting.values()):
             raise RowsChanged(f"Topic '{self._topic}' changed while a batch of it was read.")
 
-    def _written(self, name: str) -> Any:
+    @staticmethod
+    def _written(name: str) -> Any:
         change = f.col(CHANGE)
-        match name:
-            case _ if name == KEY_COLUMN:
-                return f.when(change["differs"], change["id"])
-            case _ if name == SOURCE_COLUMN and self._events:
-                return change["source"]
-            case _ if name == POSITION_COLUMN and self._events:
-                return change["position"]
-        return f.col(f"`{name}`")
+        return f.when(change["differs"], change["id"]) if name == KEY_COLUMN else f.col(f"`{name}`")
 
     def _delete(self, table: Any, doomed: Mapping[str, BitMap64]) -> Written:
         match self._how:

@@ -1,0 +1,111 @@
+"""Debezium's change events in upsert tables: the table equals the database's, however the messages come."""
+
+import json
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+
+from headgate.model import Deletes, Envelope, RecordFormat, TableMode
+from tests.integration.tables.drive import Drive
+from tests.support.debezium import Message, SourceTable
+from tests.support.debezium_forms import Database, Form
+from tests.support.ledger import canonical
+
+OWN = ("_kafka_partition", "_kafka_offset", "_change_source", "_change_position")
+FORMATS = {
+    Form.AVRO: (RecordFormat.AUTO, RecordFormat.AUTO),
+    Form.CONNECT_JSON: (RecordFormat.CONNECT_JSON, RecordFormat.JSON),
+    Form.JSON: (RecordFormat.JSON, RecordFormat.JSON),
+}
+
+
+class Watched:
+    """A source table, the topic that tells of it, and the table that is made of that."""
+
+    def __init__(self, drive: Drive, database: Database, form: Form, seed: int = 7) -> None:
+        self.drive = drive
+        prefix = "p." + "".join(c if c.isalnum() else "_" for c in drive.topic) + ".orders"
+        self.source = SourceTable(database, form, seed, prefix=prefix)
+        value_format, key_format = FORMATS[form]
+        declared = self.source.events.declared if form is Form.JSON else None
+        drive.create(1)
+        drive.spec = replace(
+            drive.spec,
+            mode=TableMode.UPSERT,
+            value_format=value_format,
+            key_format=key_format,
+            value_columns=declared,
+            key_columns=None if key_format is RecordFormat.AUTO else "id bigint",
+            envelope=Envelope.DEBEZIUM if form is Form.JSON else Envelope.AUTO,
+        )
+        self._ids = (0, 0)
+        if form is Form.AVRO:
+            registry = SchemaRegistryClient({"url": drive.runtime.registry})
+            events = self.source.events
+            key, value = (
+                registry.register_schema(f"{drive.topic}-{part}", Schema(json.dumps(schema), "AVRO"))
+                for part, schema in (("key", events.key_schema), ("value", events.value_schema))
+            )
+            self._ids = (key, value)
+
+    def send(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            sent = message.framed(*self._ids) if self._ids[0] else message
+            key = None if sent.key is None else self._bare(sent.key)
+            self.drive.send(sent.value, 0, key)
+        self.drive.flush()
+
+    def _bare(self, key: bytes) -> bytes:
+        """Connect's JSON keys with their schema are read as what is in them."""
+        if self._ids[0] or self.source.events.form is Form.JSON:
+            return key
+        return json.dumps(json.loads(key)["payload"]).encode()
+
+    def check(self) -> None:
+        found = [{k: v for k, v in row.items() if k not in OWN} for row in self.drive.rows()]
+        assert sorted(map(canonical, found)) == sorted(map(canonical, self.source.rows))
+
+
+@pytest.mark.parametrize("form", list(Form))
+@pytest.mark.parametrize("database", list(Database))
+def test_the_table_is_the_databases(drive: Drive, database: Database, form: Form) -> None:
+    """Twice, and out of order: what a connector sends again changes nothing."""
+    watched = Watched(drive, database, form)
+    table = drive.materializer()
+    for _ in range(2):
+        watched.send(watched.source.run(60, truncates=database is Database.POSTGRES))
+        drive.run_all(table)
+        watched.check()
+    messages = list(watched.source.messages)
+    pieces = [messages[n : n + 40] for n in range(0, len(messages), 40)]
+    random.Random(3).shuffle(pieces)
+    for piece in pieces:
+        watched.send(piece)
+    drive.run_all(table)
+    watched.check()
+    # The index is made of the table and of what is remembered beside it.
+    drive.index.clear()
+    again = drive.materializer()
+    watched.send(messages)
+    drive.run_all(again)
+    watched.check()
+
+
+def test_a_value_that_is_not_told_is_the_one_before(drive: Drive) -> None:
+    watched = Watched(drive, Database.POSTGRES, Form.AVRO)
+    drive.spec = replace(drive.spec, deletes=Deletes.COPY_ON_WRITE)
+    table = drive.materializer()
+    watched.send(watched.source.insert(3))
+    drive.run_all(table)
+    # From the table, then from the batch itself.
+    for leave_out in ([True], [False, True, True]):
+        for one in leave_out:
+            watched.send(watched.source.update(2, leave_out=one))
+        drive.run_all(table)
+        watched.check()
+    rows: Any = watched.source.rows
+    assert len(rows) == 3
