@@ -1,0 +1,122 @@
+"""Old snapshots go, with the files that only they hold. The table's position stays."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from headgate.errors import PositionMissing
+from headgate.failpoints import failpoint
+from headgate.maintain.actions import Actions, lost_commits
+from headgate.model import OPERATION_KEY, POSITION_KEY, POSITION_TAG, Batch
+from headgate.tables.position import read_position
+
+
+@dataclass(frozen=True)
+class Expired:
+    """What an expiry did."""
+
+    snapshots_before: int
+    snapshots_after: int
+    data_files_removed: int
+    delete_files_removed: int
+    # Tags and branches of others that still hold snapshots.
+    held_by: list[str]
+
+
+def expire(actions: Actions, table: Any, topic: str, older_than_ms: int, keep_last: int) -> Expired:
+    """Expire what is older, but keep so many snapshots of `main`, and the one that has the position."""
+    actions.lake.refresh(table)
+    before = _snapshots(table)
+    if before == 0:
+        return Expired(0, 0, 0, 0, [])
+    with lost_commits(f"expire snapshots of table '{table.name()}'"):
+        removed = _removed(table, older_than_ms, keep_last)
+        if not removed:
+            return Expired(before, before, 0, 0, _held_by(table))
+        carrier = carrier_of_kept(table, removed)
+        if _is_gone(carrier, removed) and POSITION_KEY not in table.currentSnapshot().summary():
+            # It would be kept by the tag alone, with all of its files: a fresh one has the table's own.
+            pin(actions, table, topic)
+            removed = _removed(table, older_than_ms, keep_last)
+            carrier = carrier_of_kept(table, removed)
+        _move_tag(table, topic, carrier)
+        failpoint("position-tagged")
+        action = actions.of().expireSnapshots(table)
+        result = action.expireOlderThan(older_than_ms).retainLast(keep_last).execute()
+    actions.lake.refresh(table)
+    return Expired(
+        before,
+        _snapshots(table),
+        int(result.deletedDataFilesCount()),
+        int(result.deletedPositionDeleteFilesCount()),
+        _held_by(table),
+    )
+
+
+def pin(actions: Actions, table: Any, topic: str) -> None:
+    """A snapshot without rows that says again where the table stands, judged as any batch is."""
+    position = read_position(table, topic)
+    if position is None:
+        raise PositionMissing(f"Table '{topic}' has no position to keep.")
+    batch, head = Batch(position, position), table.currentSnapshot()
+    actions.lake.commit(table, topic, (), batch, head, {OPERATION_KEY: "pin"})
+    actions.lake.refresh(table)
+
+
+def carrier_of_kept(table: Any, removed: set[int]) -> Any | None:
+    """The snapshot with the position of the oldest one of `main` that stays.
+
+    Not the newest of all: `main` may be put back to any snapshot that stays, and must find the position of
+    the rows it has then. Those above a carrier that stays find that one themselves.
+    """
+    ancestors = list(_ancestors(table))
+    kept = [number for number, snapshot in enumerate(ancestors) if snapshot.snapshotId() not in removed]
+    for snapshot in ancestors[max(kept) :] if kept else ():
+        if POSITION_KEY in snapshot.summary():
+            return snapshot
+    # An earlier expiry has cut the chain: what its tag says still holds.
+    tag = table.refs().get(POSITION_TAG)
+    return None if tag is None else table.snapshot(tag.snapshotId())
+
+
+def _removed(table: Any, older_than_ms: int, keep_last: int) -> set[int]:
+    """What Iceberg would expire now, by its own rules."""
+    would = table.expireSnapshots().expireOlderThan(older_than_ms).retainLast(keep_last).apply()
+    return {int(snapshot.snapshotId()) for snapshot in would}
+
+
+def _move_tag(table: Any, topic: str, carrier: Any | None) -> None:
+    if carrier is None or POSITION_KEY not in carrier.summary():
+        raise PositionMissing(
+            f"Table '{topic}' has no snapshot with a position: nothing is expired.",
+            "Its snapshots were expired or replaced by another tool: start over with "
+            "`headgate table disable --purge`, then enable it again.",
+        )
+    tag = table.refs().get(POSITION_TAG)
+    if tag is not None and tag.snapshotId() == carrier.snapshotId():
+        return
+    manage = table.manageSnapshots()
+    change = manage.createTag if tag is None else manage.replaceTag
+    change(POSITION_TAG, carrier.snapshotId()).commit()
+    table.refresh()
+
+
+def _ancestors(table: Any) -> Iterator[Any]:
+    """Of `main`, the newest first, as far as they are reachable."""
+    snapshot = table.currentSnapshot()
+    while snapshot is not None:
+        yield snapshot
+        parent = snapshot.parentId()
+        snapshot = None if parent is None else table.snapshot(parent)
+
+
+def _is_gone(carrier: Any | None, removed: set[int]) -> bool:
+    return carrier is None or carrier.snapshotId() in removed
+
+
+def _held_by(table: Any) -> list[str]:
+    return sorted(str(name) for name in table.refs() if name not in ("main", POSITION_TAG))
+
+
+def _snapshots(table: Any) -> int:
+    return int(table.operations().current().snapshots().size())
