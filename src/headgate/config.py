@@ -267,6 +267,8 @@ def _seconds(value: Any) -> Any:
 
 
 Duration = Annotated[float, BeforeValidator(_seconds)]
+# Files younger than this may be of a commit under way, by this engine or another.
+YOUNGEST_ORPHAN_SECONDS = 3600.0
 
 
 class Maintenance(Section):
@@ -277,7 +279,7 @@ class Maintenance(Section):
     deleted_ratio: float = Field(0.2, gt=0, le=1, description="Deleted rows that call for a rewrite.")
     snapshots_older_than: Duration = Field(5 * 86400.0, ge=0)
     keep_snapshots: int = Field(10, ge=1)
-    orphans_older_than: Duration = Field(3 * 86400.0, ge=3600)
+    orphans_older_than: Duration = Field(3 * 86400.0, ge=YOUNGEST_ORPHAN_SECONDS)
 
 
 class Store(Section):

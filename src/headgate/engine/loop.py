@@ -224,9 +224,7 @@ class Loop:
                 self._store.answer(request, "done", result)
         return materializer.run(view)
 
-    def _carry_out(
-        self, materializer: Materializer, view: TopicView, request: Request
-    ) -> Mapping[str, Any]:
+    def _carry_out(self, materializer: Materializer, view: TopicView, request: Request) -> Mapping[str, Any]:
         if request.kind in KINDS and self._maintenance is not None:
             try:
                 return self._maintenance.carry_out(request)

@@ -1,1 +1,1 @@
-"""Tables kept in shape behind their writer: packed, expired, cleaned, and erased from when somebody must be."""
+"""Tables kept in shape behind their writer: files packed, snapshots expired, orphans removed, rows erased."""

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from headgate.config import YOUNGEST_ORPHAN_SECONDS
 from headgate.errors import InvalidRequest
 from headgate.maintain.actions import Actions, lost_commits
 
-# Files this young may be of a commit under way, by this engine or another.
-YOUNGEST_SECONDS = 3600.0
 # Where Iceberg lists by prefix. On disks it must not: for `file:///` it takes no folder for a hidden one.
 OBJECT_STORES = {"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs"}
 
@@ -23,10 +22,10 @@ class Cleaned:
 
 def check_age(seconds: float, force: bool) -> None:
     """Refuses an age at which files may still be on their way into the table."""
-    if seconds < 0 or (seconds < YOUNGEST_SECONDS and not force):
+    if seconds < 0 or (seconds < YOUNGEST_ORPHAN_SECONDS and not force):
         raise InvalidRequest(
             f"Files that are {seconds:g} s old may belong to a commit under way.",
-            f"Say {YOUNGEST_SECONDS / 3600:g}h or more, or --force when nothing writes to the table.",
+            f"Say {YOUNGEST_ORPHAN_SECONDS / 3600:g}h or more, or --force when nothing writes to the table.",
         )
 
 

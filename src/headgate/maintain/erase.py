@@ -66,13 +66,15 @@ def check_condition(actions: Actions, topic: str, where: str) -> None:
     """Spark itself reads the condition; anything but a plain one on the table's columns is refused."""
     jvm = actions.jvm
     try:
-        _parser(actions).parseExpression(where)
+        parsed = _parser(actions).parseExpression(where)
         frame = actions.spark.table(actions.sql_name(topic))
         analyzed: Any = cast(Any, frame.where(where))._jdf.queryExecution().analyzed()
     except (PySparkException, Py4JJavaError) as error:
         kind = "understood" if isinstance(error, AnalysisException) else "read"
         said = str(error).strip().splitlines()[0]
         raise InvalidRequest(f"The condition cannot be {kind}: {said}", _REMEDY) from error
+    if "Alias" in parsed.getClass().getSimpleName():
+        raise InvalidRequest("What is given is more than a condition: it names something.", _REMEDY)
     if analyzed.getClass().getSimpleName() != "Filter":
         raise InvalidRequest("The condition refers to more than the table's columns.", _REMEDY)
     condition = analyzed.condition()

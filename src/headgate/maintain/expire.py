@@ -1,5 +1,6 @@
 """Old snapshots go, with the files that only they hold. The table's position stays."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -27,18 +28,14 @@ def expire(actions: Actions, table: Any, topic: str, older_than_ms: int, keep_la
     """Expire what is older, but keep so many snapshots of `main`, and the one that has the position."""
     actions.lake.refresh(table)
     before = _snapshots(table)
-    if before == 0:
-        return Expired(0, 0, 0, 0, [])
+    if expirable(table, older_than_ms, keep_last) <= 0:
+        return Expired(before, before, 0, 0, _held_by(table))
     with lost_commits(f"expire snapshots of table '{table.name()}'"):
-        removed = _removed(table, older_than_ms, keep_last)
-        if not removed:
-            return Expired(before, before, 0, 0, _held_by(table))
-        carrier = carrier_of_kept(table, removed)
-        if _is_gone(carrier, removed) and POSITION_KEY not in table.currentSnapshot().summary():
+        kept, carrier = kept_and_carrier(table, older_than_ms, keep_last)
+        if _would_hold(kept, carrier):
             # It would be kept by the tag alone, with all of its files: a fresh one has the table's own.
             pin(actions, table, topic)
-            removed = _removed(table, older_than_ms, keep_last)
-            carrier = carrier_of_kept(table, removed)
+            kept, carrier = kept_and_carrier(table, older_than_ms, keep_last)
         _move_tag(table, topic, carrier)
         failpoint("position-tagged")
         action = actions.of().expireSnapshots(table)
@@ -53,6 +50,40 @@ def expire(actions: Actions, table: Any, topic: str, older_than_ms: int, keep_la
     )
 
 
+def expirable(table: Any, older_than_ms: int, keep_last: int) -> int:
+    """How many snapshots an expiry would remove, at least; from metadata that is in memory."""
+    if table.currentSnapshot() is None:
+        return 0
+    kept, carrier = kept_and_carrier(table, older_than_ms, keep_last)
+    ids = {snapshot.snapshotId() for snapshot in kept}
+    held = {ref.snapshotId() for name, ref in table.refs().items() if name not in ("main", POSITION_TAG)}
+    if carrier is not None and not _would_hold(kept, carrier):
+        held.add(carrier.snapshotId())
+    return _snapshots(table) - len(ids | held)
+
+
+def kept_and_carrier(table: Any, older_than_ms: int, keep_last: int) -> tuple[list[Any], Any | None]:
+    """The snapshots of `main` that stay by their age and number, and the one with the position of the oldest.
+
+    Not the newest position of all: `main` may be put back to any snapshot that stays, and must find the
+    position of the rows it has then. Those above a carrier that stays find that one themselves.
+    """
+    main = table.refs().get("main")
+    keep = keep_last if main.minSnapshotsToKeep() is None else int(main.minSnapshotsToKeep())
+    age = main.maxSnapshotAgeMs()
+    oldest = older_than_ms if age is None else int(time.time() * 1000) - int(age)
+    ancestors = list(_ancestors(table))
+    count = 0
+    while count < len(ancestors) and (count < keep or ancestors[count].timestampMillis() >= oldest):
+        count += 1
+    for snapshot in ancestors[count - 1 :]:
+        if POSITION_KEY in snapshot.summary():
+            return ancestors[:count], snapshot
+    # An earlier expiry has cut the chain: what its tag says still holds.
+    tag = table.refs().get(POSITION_TAG)
+    return ancestors[:count], None if tag is None else table.snapshot(tag.snapshotId())
+
+
 def pin(actions: Actions, table: Any, topic: str) -> None:
     """A snapshot without rows that says again where the table stands, judged as any batch is."""
     position = read_position(table, topic)
@@ -61,28 +92,6 @@ def pin(actions: Actions, table: Any, topic: str) -> None:
     batch, head = Batch(position, position), table.currentSnapshot()
     actions.lake.commit(table, topic, (), batch, head, {OPERATION_KEY: "pin"})
     actions.lake.refresh(table)
-
-
-def carrier_of_kept(table: Any, removed: set[int]) -> Any | None:
-    """The snapshot with the position of the oldest one of `main` that stays.
-
-    Not the newest of all: `main` may be put back to any snapshot that stays, and must find the position of
-    the rows it has then. Those above a carrier that stays find that one themselves.
-    """
-    ancestors = list(_ancestors(table))
-    kept = [number for number, snapshot in enumerate(ancestors) if snapshot.snapshotId() not in removed]
-    for snapshot in ancestors[max(kept) :] if kept else ():
-        if POSITION_KEY in snapshot.summary():
-            return snapshot
-    # An earlier expiry has cut the chain: what its tag says still holds.
-    tag = table.refs().get(POSITION_TAG)
-    return None if tag is None else table.snapshot(tag.snapshotId())
-
-
-def _removed(table: Any, older_than_ms: int, keep_last: int) -> set[int]:
-    """What Iceberg would expire now, by its own rules."""
-    would = table.expireSnapshots().expireOlderThan(older_than_ms).retainLast(keep_last).apply()
-    return {int(snapshot.snapshotId()) for snapshot in would}
 
 
 def _move_tag(table: Any, topic: str, carrier: Any | None) -> None:
@@ -110,8 +119,10 @@ def _ancestors(table: Any) -> Iterator[Any]:
         snapshot = None if parent is None else table.snapshot(parent)
 
 
-def _is_gone(carrier: Any | None, removed: set[int]) -> bool:
-    return carrier is None or carrier.snapshotId() in removed
+def _would_hold(kept: list[Any], carrier: Any | None) -> bool:
+    """Whether the position is in a snapshot that goes otherwise, while a newer one could have it."""
+    goes = carrier is None or all(snapshot.snapshotId() != carrier.snapshotId() for snapshot in kept)
+    return goes and POSITION_KEY not in kept[0].summary()
 
 
 def _held_by(table: Any) -> list[str]:

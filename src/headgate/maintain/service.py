@@ -1,6 +1,6 @@
 """Maintenance as the engine calls it: asked for, or by itself when a table's thresholds say so.
 
-It runs in the slot of the table's batches, one at a time, so this engine's writer is never in its way. Another
+It runs in the slot of the table's batches, one at a time: this engine's writer is never in its way. Another
 engine may be: a commit that loses is tried again, and nothing that is live is touched.
 """
 
@@ -18,7 +18,7 @@ from headgate.maintain.actions import Actions
 from headgate.maintain.clean import clean
 from headgate.maintain.compact import Compacted, Compaction, compact
 from headgate.maintain.erase import erase
-from headgate.maintain.expire import expire
+from headgate.maintain.expire import expirable, expire
 from headgate.maintain.thresholds import (
     Added,
     deleted_ratio,
@@ -102,7 +102,7 @@ class Maintenance:
         except TransientError as error:
             log.info("Maintenance of table '%s' waits: %s", topic, error)
             return True  # what was lost may still have changed something
-        except Exception as error:  # noqa: BLE001 - whatever it is, the table's batches go on
+        except Exception as error:
             log.warning("Maintenance of table '%s' failed", topic, exc_info=error)
             self._store.log(topic, "maintenance failed", str(error).splitlines()[0])
             return True
@@ -111,9 +111,7 @@ class Maintenance:
     def _compact_if_due(self, topic: str, table: Any) -> dict[str, Any] | None:
         settings, head = self._settings, table.currentSnapshot()
         small = small_files(_added(table), settings.target_file_bytes, self._seen.get(topic))
-        summary = {
-            key: head.summary().get(key) or "0" for key in ("total-records", "total-position-deletes")
-        }
+        summary = {key: head.summary().get(key) or "0" for key in ("total-records", "total-position-deletes")}
         if self._seen.get(topic) == head.snapshotId():
             return None
         if not wants_compaction(small, deleted_ratio(summary), settings):
@@ -134,10 +132,10 @@ class Maintenance:
         age = time.time() - snapshots.get(0).timestampMillis() / 1000
         if not wants_expiry(1, age, settings):
             return None
-        expirable = table.expireSnapshots().expireOlderThan(before).retainLast(keep).apply().size()
-        if not wants_expiry(expirable, age, settings):
+        if not wants_expiry(expirable(table, before, keep), age, settings):
             return None
-        return asdict(expire(self._actions, table, topic, before, keep))
+        done = expire(self._actions, table, topic, before, keep)
+        return asdict(done) if done.snapshots_after != done.snapshots_before else None
 
     def _clean_if_due(self, topic: str, table: Any) -> dict[str, Any] | None:
         times = [e["at"] for e in self._store.events(topic, EVENTS) if e["kind"] == "clean done"]

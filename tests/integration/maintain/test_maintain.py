@@ -32,8 +32,10 @@ def test_the_writer_goes_on_beside_a_compaction(upkeep: Upkeep) -> None:
     """As when another engine compacts: the next batch loses once, looks again, and nothing is doubled."""
     materializer = upkeep.batches(2)
     upkeep.compact()
+    rows = len(upkeep.sent)
     with pytest.raises(StaleBatch):
         upkeep.batch(materializer)
+    assert len(upkeep.sent) == rows + 5
     materializer.forget()
     upkeep.drive.run_all(materializer)
     upkeep.check()
