@@ -21,6 +21,10 @@ POINTS = (
     "batch-committed",
     "replay-taken-up",
     "replay-committed",
+    "maintain-deleted",
+    "maintain-compacting",
+    "maintain-compacted",
+    "maintain-tagged",
 )
 _FOLDER = os.environ.get(VARIABLE)
 

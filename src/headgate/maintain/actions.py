@@ -8,7 +8,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from headgate.errors import CatalogUnavailable, CommitUnknown, StaleBatch
+from headgate.errors import CatalogUnavailable, CommitUnknown, InvalidRequest, StaleBatch
 from headgate.spark import CATALOG
 from headgate.tables.lake import Lake
 
@@ -33,6 +33,15 @@ class Actions:
     def sql_name(self, topic: str) -> str:
         """The table's name in Spark's SQL, whatever is in it."""
         return ".".join(f"`{part.replace('`', '``')}`" for part in (CATALOG, self.lake.namespace, topic))
+
+
+def check_may_delete(table: Any) -> None:
+    """Somebody may have said that this table's files are not to be deleted."""
+    if str(table.properties().get("gc.enabled") or "true").lower() != "true":
+        raise InvalidRequest(
+            f"Files of table '{table.name()}' are not to be deleted: its property gc.enabled says so.",
+            "Set it to true when no other table uses the same files.",
+        )
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from headgate.config import YOUNGEST_ORPHAN_SECONDS
 from headgate.errors import InvalidRequest
-from headgate.maintain.actions import Actions, lost_commits
+from headgate.maintain.actions import Actions, check_may_delete
 
 # Where Iceberg lists by prefix. On disks it must not: for `file:///` it takes no folder for a hidden one.
 OBJECT_STORES = {"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs"}
@@ -33,8 +33,8 @@ def clean(actions: Actions, table: Any, older_than_seconds: float, force: bool =
     """Remove orphans. Folders whose names begin with `_` are left alone, unless they are partitions."""
     check_age(older_than_seconds, force)
     actions.lake.refresh(table)
-    with lost_commits(f"clean the folder of table '{table.name()}'"):
-        action = actions.of().deleteOrphanFiles(table)
-        action = action.usePrefixListing(urlsplit(table.location()).scheme in OBJECT_STORES)
-        result = action.olderThan(int((time.time() - older_than_seconds) * 1000)).execute()
-        return Cleaned(int(result.orphanFilesCount()))
+    check_may_delete(table)
+    action = actions.of().deleteOrphanFiles(table)
+    action = action.usePrefixListing(urlsplit(table.location()).scheme in OBJECT_STORES)
+    result = action.olderThan(int((time.time() - older_than_seconds) * 1000)).execute()
+    return Cleaned(int(result.orphanFilesCount()))

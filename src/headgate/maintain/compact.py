@@ -75,9 +75,9 @@ def compact(actions: Actions, table: Any, how: Compaction) -> Compacted:
         if _count(before, "total-delete-files"):
             # Vectors of files that go leave with them; others may have lost theirs before.
             rewrite = rewrite.option("remove-dangling-deletes", "true")
-        failpoint("compaction-begun")
+        failpoint("maintain-compacting")
         rewritten = rewrite.snapshotProperty(OPERATION_KEY, "compact").execute()
-    failpoint("compaction-committed")
+    failpoint("maintain-compacted")
     manifests = rewrite_manifests(actions, table, how.many_manifests)
     actions.lake.refresh(table)
     after = table.currentSnapshot()

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import SparkSession
 
 from headgate.errors import InvalidRequest
 from headgate.failpoints import failpoint
-from headgate.maintain.actions import Actions, lost_commits
+from headgate.maintain.actions import Actions, check_may_delete, lost_commits
 from headgate.maintain.compact import Compaction, compact, rewrite_manifests
 from headgate.maintain.expire import expire, pin
 from headgate.model import OPERATION_KEY
@@ -39,6 +39,7 @@ def erase(actions: Actions, table: Any, topic: str, where: str, target_bytes: in
     """Done again after a failure, it goes on where it was: `erase_id` finds the delete that was made."""
     check_condition(actions, topic, where)
     actions.lake.refresh(table)
+    check_may_delete(table)
     if table.currentSnapshot() is None:
         return Erased(0, 0, 0, 0, [])
     rows = _erased_before(actions, table, erase_id)
@@ -46,7 +47,7 @@ def erase(actions: Actions, table: Any, topic: str, where: str, target_bytes: in
         _delete(actions, topic, where, erase_id)
         actions.lake.refresh(table)
         rows = _erased_before(actions, table, erase_id) or 0
-    failpoint("rows-deleted")
+    failpoint("maintain-deleted")
     # Also rows that were deleted before and may have matched: every file that has some.
     packed = compact(actions, table, Compaction(target_bytes, only_deleted=True))
     rewrite_manifests(actions, table, 0)
@@ -70,7 +71,7 @@ def check_condition(actions: Actions, topic: str, where: str) -> None:
         frame = actions.spark.table(actions.sql_name(topic))
         analyzed: Any = cast(Any, frame.where(where))._jdf.queryExecution().analyzed()
     except (PySparkException, Py4JJavaError) as error:
-        kind = "understood" if isinstance(error, AnalysisException) else "read"
+        kind = "read" if isinstance(error, ParseException) else "understood"
         said = str(error).strip().splitlines()[0]
         raise InvalidRequest(f"The condition cannot be {kind}: {said}", _REMEDY) from error
     if "Alias" in parsed.getClass().getSimpleName():
@@ -94,10 +95,15 @@ def _delete(actions: Actions, topic: str, where: str, erase_id: str) -> None:
     session = _marking(actions.spark, erase_id)
     name = actions.sql_name(topic)
     actions.of(session)
-    with lost_commits(f"erase rows of table '{topic}'"):
-        # On a line of its own, so that a comment in it ends with it. The second condition always holds; with
-        # it Iceberg does not drop whole files by their statistics, which it would do without our summary.
-        session.sql(f"delete from {name} where (\n{where}\n) and length(_file) > 0")
+    # On a line of its own, so that a comment in it ends with it. The second condition always holds; with it
+    # Iceberg does not drop whole files by their statistics, which it would do without our summary.
+    delete = f"delete from {name} where (\n{where}\n) and length(_file) > 0"
+    try:
+        with lost_commits(f"erase rows of table '{topic}'"):
+            session.sql(delete)
+    except (PySparkException, Py4JJavaError) as error:
+        said = str(error).strip().splitlines()[0]
+        raise InvalidRequest(f"Nothing is erased, the condition fails: {said}", _REMEDY) from error
 
 
 def _marking(spark: SparkSession, erase_id: str) -> SparkSession:

@@ -7,7 +7,7 @@ from typing import Any
 
 from headgate.errors import PositionMissing
 from headgate.failpoints import failpoint
-from headgate.maintain.actions import Actions, lost_commits
+from headgate.maintain.actions import Actions, check_may_delete, lost_commits
 from headgate.model import OPERATION_KEY, POSITION_KEY, POSITION_TAG, Batch
 from headgate.tables.position import read_position
 
@@ -27,6 +27,7 @@ class Expired:
 def expire(actions: Actions, table: Any, topic: str, older_than_ms: int, keep_last: int) -> Expired:
     """Expire what is older, but keep so many snapshots of `main`, and the one that has the position."""
     actions.lake.refresh(table)
+    check_may_delete(table)
     before = _snapshots(table)
     if expirable(table, older_than_ms, keep_last) <= 0:
         return Expired(before, before, 0, 0, _held_by(table))
@@ -37,7 +38,7 @@ def expire(actions: Actions, table: Any, topic: str, older_than_ms: int, keep_la
             pin(actions, table, topic)
             kept, carrier = kept_and_carrier(table, older_than_ms, keep_last)
         _move_tag(table, topic, carrier)
-        failpoint("position-tagged")
+        failpoint("maintain-tagged")
         action = actions.of().expireSnapshots(table)
         result = action.expireOlderThan(older_than_ms).retainLast(keep_last).execute()
     actions.lake.refresh(table)

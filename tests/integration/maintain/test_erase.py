@@ -72,6 +72,7 @@ REFUSED = [
     ("_pos = 1", "more than the table's columns"),
     ("true", "no column"),
     ("n = 1 as x", "more than a condition"),
+    ("name = 5", "Nothing is erased"),
 ]
 
 

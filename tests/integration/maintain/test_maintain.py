@@ -1,13 +1,19 @@
 """Packed, expired and cleaned, a table has the same rows and goes on where it stood."""
 
 import shutil
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from headgate.config import Maintenance as Settings
 from headgate.errors import InvalidRequest, StaleBatch
 from headgate.maintain.clean import clean
+from headgate.maintain.compact import Compaction, compact
+from headgate.maintain.service import Maintenance
 from headgate.model import POSITION_KEY
-from tests.integration.maintain.upkeep import Upkeep
+from headgate.store import Store
+from tests.integration.maintain.upkeep import TARGET, Upkeep
 
 
 def test_compacted_twice_and_expired_it_goes_on(upkeep: Upkeep) -> None:
@@ -39,6 +45,43 @@ def test_the_writer_goes_on_beside_a_compaction(upkeep: Upkeep) -> None:
     materializer.forget()
     upkeep.drive.run_all(materializer)
     upkeep.check()
+
+
+def test_a_compaction_that_loses_leaves_the_table_and_nothing_else(
+    upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer deletes rows of the very files that are being rewritten."""
+    upkeep.batches(2)
+    stale = upkeep.table
+    upkeep.delete("n = 1")
+    files = upkeep.parquet()
+    with monkeypatch.context() as patched:
+        patched.setattr(upkeep.drive.lake, "refresh", lambda _: None)
+        with pytest.raises(StaleBatch, match="tried again"):
+            compact(upkeep.actions, stale, Compaction(TARGET, everything=True))
+    assert upkeep.parquet() == files
+    upkeep.check()
+    assert upkeep.compact().files_after == 1
+    upkeep.check_restart()
+
+
+def test_by_itself_when_the_thresholds_say_so(upkeep: Upkeep, spark: SparkSession, tmp_path: Path) -> None:
+    materializer = upkeep.batches(5)
+    topic = upkeep.drive.topic
+    settings = Settings(every=60, small_files=5, snapshots_older_than=0, keep_snapshots=1)
+    store = Store.open(f"sqlite:///{tmp_path / 'control.db'}")
+    maintenance = Maintenance(spark, upkeep.drive.lake, settings, store)
+    assert not maintenance.is_due(topic, 100)
+    assert maintenance.is_due(topic, 160)
+    assert maintenance.look(topic)
+    kinds = [event["kind"] for event in store.events(topic)]
+    assert kinds == ["clean done", "expire done", "compact done"]
+    assert len(upkeep.parquet()) == 1
+    assert not maintenance.look(topic)
+    materializer.forget()
+    upkeep.batch(materializer)
+    upkeep.check()
+    store.close()
 
 
 def test_rows_keep_their_ids(upkeep: Upkeep) -> None:
