@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
@@ -58,6 +58,8 @@ class Loop:
         self._wants: set[tuple[str, str]] = set()
         self._patterns = patterns
         self._maintenance = maintenance
+        # One table at a time is maintained by itself: the other workers are for batches.
+        self._upkeep: Future[BatchReport | None] | None = None
         self._matched_at = -PATTERN_SECONDS
         self._workers = ThreadPoolExecutor(settings.workers, thread_name_prefix="table")
 
@@ -197,13 +199,17 @@ class Loop:
             self._submit(task, view, upkeep=True)
 
     def _is_upkeep_due(self, topic: str, now: float) -> bool:
-        return self._maintenance is not None and self._maintenance.is_due(topic, now)
+        if self._maintenance is None or (self._upkeep is not None and not self._upkeep.done()):
+            return False
+        return self._maintenance.is_due(topic, now)
 
     def _submit(
         self, task: TableTask, view: TopicView, requests: Sequence[Request] = (), upkeep: bool = False
     ) -> None:
         task.running = self._workers.submit(self._work, task.materializer, view, requests, upkeep)
         task.running.add_done_callback(lambda _: self._wake.set())
+        if upkeep:
+            self._upkeep = task.running
 
     def _work(
         self, materializer: Materializer, view: TopicView, requests: Sequence[Request], upkeep: bool

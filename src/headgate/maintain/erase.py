@@ -11,9 +11,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import SparkSession
 
+from headgate.config import YOUNGEST_ORPHAN_SECONDS
 from headgate.errors import InvalidRequest
 from headgate.failpoints import failpoint
 from headgate.maintain.actions import Actions, check_may_delete, lost_commits
+from headgate.maintain.clean import clean
 from headgate.maintain.compact import Compaction, compact, rewrite_manifests
 from headgate.maintain.expire import expire, pin
 from headgate.model import OPERATION_KEY
@@ -31,7 +33,8 @@ class Erased:
     files_rewritten: int
     snapshots_removed: int
     data_files_removed: int
-    # Tags and branches of others whose snapshots may still hold the rows.
+    orphans_removed: int
+    # Tags and branches whose snapshots may still hold the rows.
     held_by: list[str]
 
 
@@ -41,7 +44,7 @@ def erase(actions: Actions, table: Any, topic: str, where: str, target_bytes: in
     actions.lake.refresh(table)
     check_may_delete(table)
     if table.currentSnapshot() is None:
-        return Erased(0, 0, 0, 0, [])
+        return Erased(0, 0, 0, 0, 0, [])
     rows = _erased_before(actions, table, erase_id)
     if rows is None:
         _delete(actions, topic, where, erase_id)
@@ -54,12 +57,17 @@ def erase(actions: Actions, table: Any, topic: str, where: str, target_bytes: in
     pin(actions, table, topic)
     newest = table.currentSnapshot().timestampMillis()
     expired = expire(actions, table, topic, newest + 1, 1)
+    # What an engine left that died between an expiry and its files, or in a batch, may hold the rows too.
+    orphans = clean(actions, table, YOUNGEST_ORPHAN_SECONDS)
+    # The branch itself may be told to keep more.
+    own = ["main"] if expired.snapshots_after > 1 and not expired.held_by else []
     return Erased(
         rows,
         packed.files_rewritten,
         expired.snapshots_before - expired.snapshots_after,
         expired.data_files_removed,
-        expired.held_by,
+        orphans.orphans_removed,
+        own + expired.held_by,
     )
 
 
