@@ -1,4 +1,4 @@
-"""The engine is killed on the way of an erasure: the next one ends it, and looks after the table by itself."""
+"""The engine is killed on the way of an erasure: the next one ends it, and maintains the table by itself."""
 
 import os
 from pathlib import Path
