@@ -102,7 +102,6 @@ def _parser(actions: Actions) -> Any:
 def _delete(actions: Actions, topic: str, where: str, erase_id: str) -> None:
     session = _marking(actions.spark, erase_id)
     name = actions.sql_name(topic)
-    actions.of(session)
     # On a line of its own, so that a comment in it ends with it. The second condition always holds; with it
     # Iceberg does not drop whole files by their statistics, which it would do without our summary.
     delete = f"delete from {name} where (\n{where}\n) and length(_file) > 0"
