@@ -259,6 +259,29 @@ class Engine(Section):
     max_batch_bytes: int = Field(2 * 1024**3, ge=1)
 
 
+def _seconds(value: Any) -> Any:
+    try:
+        return parse_duration(value) if isinstance(value, str) else value
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+
+
+Duration = Annotated[float, BeforeValidator(_seconds)]
+# Files younger than this may be of a commit under way, by this engine or another.
+YOUNGEST_ORPHAN_SECONDS = 3600.0
+
+
+class Maintenance(Section):
+    enabled: bool = True
+    every: Duration = Field(3600.0, gt=0, description="How often each table is looked at.")
+    target_file_bytes: int = Field(128 * 1024**2, ge=1024)
+    small_files: int = Field(50, ge=2, description="So many files under a quarter of that are packed.")
+    deleted_ratio: float = Field(0.2, gt=0, le=1, description="Deleted rows that call for a rewrite.")
+    snapshots_older_than: Duration = Field(5 * 86400.0, ge=0)
+    keep_snapshots: int = Field(10, ge=1)
+    orphans_older_than: Duration = Field(3 * 86400.0, ge=YOUNGEST_ORPHAN_SECONDS)
+
+
 class Store(Section):
     url: str | None = Field(None, description="SQLAlchemy URL of the control state; none is SQLite.")
 
@@ -283,6 +306,7 @@ class Settings(Section):
     spark: Spark = Spark()
     query: Query = Query()
     engine: Engine = Engine()
+    maintenance: Maintenance = Maintenance()
     store: Store = Store()
     tables: tuple[TablePattern, ...] = ()
 

@@ -22,6 +22,10 @@ POINTS = (
     "index-written",
     "replay-taken-up",
     "replay-committed",
+    "maintain-deleted",
+    "maintain-compacting",
+    "maintain-compacted",
+    "maintain-tagged",
 )
 _FOLDER = os.environ.get(VARIABLE)
 

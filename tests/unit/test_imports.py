@@ -18,6 +18,7 @@ LAYERS = [
     {"spark", "store", "decode", "kafka"},
     {"registry", "catalog", "embedded", "datagen"},
     {"tables"},
+    {"maintain"},
     {"engine", "query"},
     {"server"},
     {"cli"},

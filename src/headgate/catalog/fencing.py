@@ -6,8 +6,8 @@ join `main` only if it starts where the snapshot ended that the request itself a
 head: the assertion alone does not stop it, the position does.
 """
 
-from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
 
 from headgate.catalog.errors import bad_request, commit_failed, commit_unknown, forbidden
 from headgate.model import BATCH_KEY, FROM_KEY, OPERATION_KEY, POSITION_KEY, POSITION_TAG, Position
@@ -47,6 +47,10 @@ class Proposal:
     added: tuple[Snapshot, ...] = ()
     main_targets: tuple[int, ...] = ()
     makes_managed: bool = False
+    removed: frozenset[int] = frozenset()
+    # Whether the tag `headgate-position` is set or removed, and the snapshot that it has then.
+    moves_tag: bool = False
+    tag_target: int | None = None
 
 
 def proposed_batches(proposal: Proposal) -> tuple[str, ...]:
@@ -61,6 +65,7 @@ def judge(table: TableState, proposal: Proposal, committed: Set[str]) -> tuple[s
         return ()
     if table.managed:
         _judge_moves(table, proposal)
+        _judge_expiry(table, proposal)
     if not joining:
         return ()
     batches = proposed_batches(proposal)
@@ -112,6 +117,38 @@ def _judge_moves(table: TableState, proposal: Proposal) -> None:
                 f"Snapshot {target} is not in the history of main: a table that is written by the engine "
                 "alone takes no rows from other branches."
             )
+
+
+def _judge_expiry(table: TableState, proposal: Proposal) -> None:
+    """Whoever expires snapshots or moves the tag must leave the table where it stands in its topic."""
+    if proposal.main_targets or not (proposal.removed or proposal.moves_tag):
+        return
+    tagged = proposal.tag_target if proposal.moves_tag else table.tagged
+    after = replace(table, snapshots=_Without(table.snapshots, proposal.removed), tagged=tagged)
+    if position_at(after, table.main) != position_at(table, table.main):
+        raise forbidden(
+            "Without these snapshots the table would forget where it stands in its topic, and read records "
+            "twice. Expire them with `headgate table expire`, which keeps the position."
+        )
+
+
+class _Without(Mapping[int, Snapshot]):
+    """Snapshots less some of them, without a look at each."""
+
+    def __init__(self, snapshots: Mapping[int, Snapshot], removed: Set[int]) -> None:
+        self._snapshots = snapshots
+        self._removed = removed
+
+    def __getitem__(self, snapshot_id: int) -> Snapshot:
+        if snapshot_id in self._removed:
+            raise KeyError(snapshot_id)
+        return self._snapshots[snapshot_id]
+
+    def __iter__(self) -> Iterator[int]:
+        return (found for found in self._snapshots if found not in self._removed)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _joining(proposal: Proposal) -> list[Snapshot]:

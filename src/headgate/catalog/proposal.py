@@ -42,13 +42,21 @@ def proposal(request: UpdateTableRequest) -> Proposal:
     creating = is_create(request)
     added: list[Snapshot] = []
     targets: list[int] = []
-    makes_managed = False
+    makes_managed = moves_tag = False
+    removed: set[int] = set()
+    tagged: int | None = None
     for update in request.updates():
         match update.getClass().getSimpleName():
             case "AddSnapshot":
                 added.append(_snapshot(update.snapshot()))
             case "SetSnapshotRef" if update.name() == MAIN:
                 targets.append(update.snapshotId())
+            case "SetSnapshotRef" if update.name() == POSITION_TAG:
+                moves_tag, tagged = True, update.snapshotId()
+            case "RemoveSnapshotRef" if update.name() == POSITION_TAG:
+                moves_tag, tagged = True, None
+            case "RemoveSnapshots":
+                removed |= set(update.snapshotIds())
             case "SetProperties":
                 makes_managed = makes_managed or is_managed(update.updated().get(MANAGED_KEY))
     return Proposal(
@@ -57,6 +65,9 @@ def proposal(request: UpdateTableRequest) -> Proposal:
         added=tuple(added),
         main_targets=tuple(targets),
         makes_managed=makes_managed,
+        removed=frozenset(removed),
+        moves_tag=moves_tag,
+        tag_target=tagged,
     )
 
 

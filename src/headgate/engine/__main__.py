@@ -18,6 +18,7 @@ from headgate.engine.publish import KafkaPublisher
 from headgate.engine.source import KafkaSource
 from headgate.errors import TransientError
 from headgate.kafka.access import SPARK_REDACTION
+from headgate.maintain.service import Maintenance
 from headgate.model import OnError, TableSpec
 from headgate.registry.client import SchemaSource
 from headgate.spark import Driver, build_session
@@ -97,7 +98,8 @@ def make_loop(runtime: Runtime, store: Store, spark: SparkSession, lake: Lake, i
         dead = dead_letters(spec)
         return Materializer(spec, enablement, lake, lane, schemas, source, limits, dead, index)
 
-    return Loop(store, source, lake, make, settings, runtime.settings.tables)
+    maintenance = Maintenance(spark, lake, runtime.settings.maintenance, store)
+    return Loop(store, source, lake, make, settings, runtime.settings.tables, maintenance)
 
 
 def open_lake(

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
@@ -21,6 +21,7 @@ from headgate.errors import (
     TerminalError,
     TransientError,
 )
+from headgate.maintain.service import KINDS, Maintenance
 from headgate.model import TableState
 from headgate.store import Request, Store, TableRecord
 from headgate.tables.lake import Lake
@@ -45,6 +46,7 @@ class Loop:
         make: Callable[[TableRecord], Materializer],
         settings: EngineSettings,
         patterns: Sequence[TablePattern] = (),
+        maintenance: Maintenance | None = None,
     ) -> None:
         self._store = store
         self._source = source
@@ -55,6 +57,9 @@ class Loop:
         self._wake = threading.Event()
         self._wants: set[tuple[str, str]] = set()
         self._patterns = patterns
+        self._maintenance = maintenance
+        # One table at a time is maintained by itself: the other workers are for batches.
+        self._upkeep: Future[BatchReport | None] | None = None
         self._matched_at = -PATTERN_SECONDS
         self._workers = ThreadPoolExecutor(settings.workers, thread_name_prefix="table")
 
@@ -190,15 +195,28 @@ class Loop:
             self._tell(record.spec.topic, task, state, "", view)
         if due:
             self._submit(task, view)
+        elif task.opened and now >= task.retry_at and self._is_upkeep_due(record.spec.topic, now):
+            self._submit(task, view, upkeep=True)
 
-    def _submit(self, task: TableTask, view: TopicView, requests: Sequence[Request] = ()) -> None:
-        task.running = self._workers.submit(self._work, task.materializer, view, requests)
+    def _is_upkeep_due(self, topic: str, now: float) -> bool:
+        if self._maintenance is None or (self._upkeep is not None and not self._upkeep.done()):
+            return False
+        return self._maintenance.is_due(topic, now)
+
+    def _submit(
+        self, task: TableTask, view: TopicView, requests: Sequence[Request] = (), upkeep: bool = False
+    ) -> None:
+        task.running = self._workers.submit(self._work, task.materializer, view, requests, upkeep)
         task.running.add_done_callback(lambda _: self._wake.set())
+        if upkeep:
+            self._upkeep = task.running
 
     def _work(
-        self, materializer: Materializer, view: TopicView, requests: Sequence[Request]
+        self, materializer: Materializer, view: TopicView, requests: Sequence[Request], upkeep: bool
     ) -> BatchReport | None:
         """In a worker: what was asked for, then the next batch."""
+        if upkeep and self._maintenance is not None and self._maintenance.look(materializer.spec.topic):
+            materializer.forget()
         for request in requests:
             try:
                 result = self._carry_out(materializer, view, request)
@@ -206,14 +224,19 @@ class Loop:
                 raise  # it waits, and is tried again with the table
             except Exception as error:
                 self._store.answer(request, "failed", {"error": str(error)})
-                if not isinstance(error, InvalidRequest):
+                if not isinstance(error, InvalidRequest) and request.kind not in KINDS:
                     raise
             else:
                 self._store.answer(request, "done", result)
         return materializer.run(view)
 
-    @staticmethod
-    def _carry_out(materializer: Materializer, view: TopicView, request: Request) -> Mapping[str, Any]:
+    def _carry_out(self, materializer: Materializer, view: TopicView, request: Request) -> Mapping[str, Any]:
+        if request.kind in KINDS and self._maintenance is not None:
+            try:
+                return self._maintenance.carry_out(request)
+            finally:
+                # The table has another head, and perhaps other files: batches begin with a fresh look.
+                materializer.forget()
         match request.kind:
             case "replay":
                 return asdict(materializer.replay(view))

@@ -14,6 +14,7 @@ from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.server import page
 from headgate.server.api.control import control_router
+from headgate.server.api.maintenance import maintenance_router
 from headgate.server.api.tables import tables_router
 from headgate.server.api.topics import topics_router
 from headgate.server.failures import RESPONSES, answer_failures
@@ -51,7 +52,8 @@ def create_app(
     app.add_middleware(OwnOrigin)
     answer_failures(app)
     tables = tables_router(store, topics, Offsets(runtime.kafka_access))
-    for router in (control_router(found), tables, topics_router(store, topics)):
+    routers = (control_router(found), tables, maintenance_router(store), topics_router(store, topics))
+    for router in routers:
         app.include_router(router, prefix=API, responses=RESPONSES)
     for path, router in (mounts or {}).items():
         app.include_router(router, prefix=path)

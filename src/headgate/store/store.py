@@ -207,10 +207,10 @@ class Store:
         return found
 
     def answer(self, request: Request, state: str, result: Mapping[str, Any]) -> None:
-        """What came of a request."""
+        """What came of a request. What was asked is forgotten: it may name what was to be erased."""
         with self.engine.begin() as connection:
-            mine = _requests.c.id == request.id
-            connection.execute(_requests.update().where(mine).values(state=state, result=dict(result)))
+            mine = _requests.update().where(_requests.c.id == request.id)
+            connection.execute(mine.values(state=state, result=dict(result), arguments={}))
             said = ", ".join(f"{key}: {value}" for key, value in result.items())
             self._log(connection, request.topic, f"{request.kind} {state}", said)
 

@@ -238,3 +238,41 @@ def test_only_the_true_position_continues_a_table(
     else:
         assert refusal(table, following)[0] == 409
     assert BATCH_KEY in history[0].summary
+
+
+PACKED = plain_snapshot(3, 2, operation="replace")
+
+
+def expiry(*removed: int, tag: int | None = None, moves_tag: bool = False) -> Proposal:
+    return Proposal(False, removed=frozenset(removed), moves_tag=moves_tag, tag_target=tag)
+
+
+@pytest.mark.parametrize(
+    ("table", "wanted"),
+    [
+        (managed(ONE, TWO), expiry(1)),
+        (managed(ONE, TWO, PACKED), expiry(1)),
+        (managed(ONE, TWO, PACKED, tagged=2), expiry(1)),
+        (managed(ONE, TWO, PACKED), expiry(tag=2, moves_tag=True)),
+        (managed(ONE, TWO, tagged=1), expiry(moves_tag=True)),
+        (replace(managed(ONE, TWO, PACKED), managed=False), expiry(1, 2)),
+    ],
+)
+def test_an_expiry_that_keeps_the_position_is_taken(table: TableState, wanted: Proposal) -> None:
+    assert judge(table, wanted, frozenset()) == ()
+
+
+@pytest.mark.parametrize(
+    ("table", "wanted"),
+    [
+        (managed(ONE, TWO, PACKED), expiry(1, 2)),
+        # The tag has an older position than the rows.
+        (managed(ONE, TWO, PACKED, tagged=1), expiry(2)),
+        (managed(TWO, replace(PACKED, parent_id=9), tagged=2), expiry(moves_tag=True)),
+        (managed(TWO, replace(PACKED, parent_id=9), tagged=2), expiry(2)),
+    ],
+)
+def test_an_expiry_that_loses_the_position_is_refused(table: TableState, wanted: Proposal) -> None:
+    status, _, message = refusal(table, wanted)
+    assert status == 403
+    assert "headgate table expire" in message

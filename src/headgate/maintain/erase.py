@@ -1,0 +1,135 @@
+"""Rows that must be gone: deleted, and no file left that still holds them.
+
+A delete alone hides rows. Here the files that held them are written anew, their manifests too, which keep the
+least and greatest values of each file, and every snapshot before is expired with its files.
+"""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import ParseException, PySparkException
+from pyspark.sql import SparkSession
+
+from headgate.config import YOUNGEST_ORPHAN_SECONDS
+from headgate.errors import InvalidRequest
+from headgate.failpoints import failpoint
+from headgate.maintain.actions import Actions, check_may_delete, lost_commits
+from headgate.maintain.clean import clean
+from headgate.maintain.compact import Compaction, compact, rewrite_manifests
+from headgate.maintain.expire import expire, pin
+from headgate.model import OPERATION_KEY
+
+ERASE_KEY = "headgate.erase"
+_PROPERTY = "spark.sql.iceberg.snapshot-property."
+_REMEDY = "Write a condition on the table's columns, such as \"customer_id = 42 and country = 'SE'\"."
+
+
+@dataclass(frozen=True)
+class Erased:
+    """What an erasure did."""
+
+    rows_erased: int
+    files_rewritten: int
+    snapshots_removed: int
+    data_files_removed: int
+    orphans_removed: int
+    # Tags and branches whose snapshots may still hold the rows.
+    held_by: list[str]
+
+
+def erase(actions: Actions, table: Any, topic: str, where: str, target_bytes: int, erase_id: str) -> Erased:
+    """Done again after a failure, it goes on where it was: `erase_id` finds the delete that was made."""
+    check_condition(actions, topic, where)
+    actions.lake.refresh(table)
+    check_may_delete(table)
+    if table.currentSnapshot() is None:
+        return Erased(0, 0, 0, 0, 0, [])
+    rows = _erased_before(actions, table, erase_id)
+    if rows is None:
+        _delete(actions, topic, where, erase_id)
+        actions.lake.refresh(table)
+        rows = _erased_before(actions, table, erase_id) or 0
+    failpoint("maintain-deleted")
+    # Also rows that were deleted before and may have matched: every file that has some.
+    packed = compact(actions, table, Compaction(target_bytes, only_deleted=True))
+    rewrite_manifests(actions, table, 0)
+    pin(actions, table, topic)
+    newest = table.currentSnapshot().timestampMillis()
+    expired = expire(actions, table, topic, newest + 1, 1)
+    # What an engine left that died between an expiry and its files, or in a batch, may hold the rows too.
+    orphans = clean(actions, table, YOUNGEST_ORPHAN_SECONDS)
+    # The branch itself may be told to keep more.
+    own = ["main"] if expired.snapshots_after > 1 and not expired.held_by else []
+    return Erased(
+        rows,
+        packed.files_rewritten,
+        expired.snapshots_before - expired.snapshots_after,
+        expired.data_files_removed,
+        orphans.orphans_removed,
+        own + expired.held_by,
+    )
+
+
+def check_condition(actions: Actions, topic: str, where: str) -> None:
+    """Spark itself reads the condition; anything but a plain one on the table's columns is refused."""
+    jvm = actions.jvm
+    try:
+        parsed = _parser(actions).parseExpression(where)
+        frame = actions.spark.table(actions.sql_name(topic))
+        analyzed: Any = cast(Any, frame.where(where))._jdf.queryExecution().analyzed()
+    except (PySparkException, Py4JJavaError) as error:
+        kind = "read" if isinstance(error, ParseException) else "understood"
+        said = str(error).strip().splitlines()[0]
+        raise InvalidRequest(f"The condition cannot be {kind}: {said}", _REMEDY) from error
+    if "Alias" in parsed.getClass().getSimpleName():
+        raise InvalidRequest("What is given is more than a condition: it names something.", _REMEDY)
+    if analyzed.getClass().getSimpleName() != "Filter":
+        raise InvalidRequest("The condition refers to more than the table's columns.", _REMEDY)
+    condition = analyzed.condition()
+    if jvm.org.apache.spark.sql.catalyst.expressions.SubqueryExpression.hasSubquery(condition):
+        raise InvalidRequest("The condition holds a subquery.", _REMEDY)
+    if not condition.deterministic():
+        raise InvalidRequest("The condition gives another answer each time it is asked.", _REMEDY)
+    if condition.references().isEmpty():
+        raise InvalidRequest("The condition refers to no column of the table.", _REMEDY)
+
+
+def _parser(actions: Actions) -> Any:
+    return cast(Any, actions.spark)._jsparkSession.sessionState().sqlParser()
+
+
+def _delete(actions: Actions, topic: str, where: str, erase_id: str) -> None:
+    session = _marking(actions.spark, erase_id)
+    name = actions.sql_name(topic)
+    # On a line of its own, so that a comment in it ends with it. The second condition always holds; with it
+    # Iceberg does not drop whole files by their statistics, which it would do without our summary.
+    delete = f"delete from {name} where (\n{where}\n) and length(_file) > 0"
+    try:
+        with lost_commits(f"erase rows of table '{topic}'"):
+            session.sql(delete)
+    except (PySparkException, Py4JJavaError) as error:
+        said = str(error).strip().splitlines()[0]
+        raise InvalidRequest(f"Nothing is erased, the condition fails: {said}", _REMEDY) from error
+
+
+def _marking(spark: SparkSession, erase_id: str) -> SparkSession:
+    session = spark.newSession()
+    session.conf.set(f"{_PROPERTY}{OPERATION_KEY}", "erase")
+    session.conf.set(f"{_PROPERTY}{ERASE_KEY}", erase_id)
+    return session
+
+
+def _erased_before(actions: Actions, table: Any, erase_id: str) -> int | None:
+    """How many rows the delete of this erasure took; None when it was not made."""
+    snapshot = table.currentSnapshot()
+    while snapshot is not None:
+        summary = snapshot.summary()
+        if summary.get(ERASE_KEY) == erase_id:
+            added, removed, whole = (
+                int(summary.get(key) or 0)
+                for key in ("added-position-deletes", "removed-position-deletes", "deleted-records")
+            )
+            return whole + added - removed
+        snapshot = actions.lake.parent(table, snapshot)
+    return None
