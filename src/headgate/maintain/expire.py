@@ -9,6 +9,7 @@ from headgate.errors import PositionMissing
 from headgate.failpoints import failpoint
 from headgate.maintain.actions import Actions, check_may_delete, lost_commits
 from headgate.model import OPERATION_KEY, POSITION_KEY, POSITION_TAG, Batch
+from headgate.tables.lake import FileChanges
 from headgate.tables.position import read_position
 
 
@@ -91,7 +92,7 @@ def pin(actions: Actions, table: Any, topic: str) -> None:
     if position is None:
         raise PositionMissing(f"Table '{topic}' has no position to keep.")
     batch, head = Batch(position, position), table.currentSnapshot()
-    actions.lake.commit(table, topic, (), batch, head, {OPERATION_KEY: "pin"})
+    actions.lake.commit(table, topic, FileChanges(), batch, head, {OPERATION_KEY: "pin"})
     actions.lake.refresh(table)
 
 

@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Iterable
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -67,7 +68,17 @@ class Watched:
 
     def check(self) -> None:
         found = [{k: v for k, v in row.items() if k not in OWN} for row in self.drive.rows()]
-        assert sorted(map(canonical, found)) == sorted(map(canonical, self.source.rows))
+        assert sorted(canonical(plain(row)) for row in found) == sorted(
+            canonical(plain(row)) for row in self.source.rows
+        )
+
+
+def plain(row: dict[str, Any]) -> dict[str, Any]:
+    """Numbers without the zeros of their column's scale. PyIceberg reads no list as an empty one."""
+    return {
+        name: value.normalize() if isinstance(value, Decimal) else (value or None if value == [] else value)
+        for name, value in row.items()
+    }
 
 
 @pytest.mark.parametrize("form", list(Form))
