@@ -7,6 +7,7 @@ HeadgateError
 │   ├── CatalogUnavailable
 │   ├── ServerUnavailable   the control API does not answer
 │   ├── CommitUnknown       a commit was sent and its outcome was not learned; read the position, then go on
+│   ├── IndexLost           the key index of an upsert table cannot be read; it is built anew
 │   ├── RowsChanged         a batch was not the same at a second look: compaction was at work in the topic
 │   └── StaleBatch          another engine has committed past this batch: look again before writing
 └── TerminalError           the same call fails again until somebody changes something
@@ -73,6 +74,10 @@ class CommitUnknown(TransientError):
 
 class StaleBatch(TransientError):
     """Another writer has committed past this batch: this engine must look again before it writes."""
+
+
+class IndexLost(TransientError):
+    """The key index on this machine's disk is damaged or gone: the table itself tells what was in it."""
 
 
 class RowsChanged(TransientError):

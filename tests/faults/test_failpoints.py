@@ -17,7 +17,7 @@ from tests.support.stream import Stream
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 REPLAY = tuple(point for point in POINTS if point.startswith("replay"))
-BATCH = tuple(point for point in POINTS if not point.startswith(("replay", "maintain")))
+BATCH = tuple(point for point in POINTS if not point.startswith(("replay", "maintain", "index")))
 # Each costs the start of an engine: a few of them tell as much as a short test can.
 ARMED = BATCH if SOAK else ("schemas-learned", "dead-letters-committed", "files-staged", "batch-committed")
 ENGINE_SECONDS = 180.0

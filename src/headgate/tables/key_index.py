@@ -5,14 +5,20 @@ entries; one that is lost, behind or of another table is brought up to date from
 """
 
 import json
+import logging
 import shutil
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rocksdict import BlockBasedOptions, Cache, Options, Rdict, WriteBatch
+
+from headgate.errors import IndexLost
+
+log = logging.getLogger(__name__)
 
 ID_LENGTH = 16
 _LIVE, _DELETED = 1, 2
@@ -49,6 +55,8 @@ class KeyIndex:
     """The index of one table. Not for two processes at once: RocksDB holds a lock on its folder."""
 
     def __init__(self, folder: Path) -> None:
+        # An engine that was stopped and not ended holds its index: the next one has another.
+        self._folders = [folder.with_name(f"{folder.name}{suffix}") for suffix in ("", "-2", "-3")]
         self._folder = folder
         self._db: Any = None
         self._paths: dict[int, str] = {}
@@ -63,12 +71,39 @@ class KeyIndex:
         """Take it up as it is; one that cannot be read is as good as none."""
         if self._db is not None:
             return
-        self._folder.parent.mkdir(parents=True, exist_ok=True)
-        self._db = Rdict(str(self._folder), options=_options())
+        self._db = self._opened()
         meta = self._meta()
         if meta.get("layout") not in (None, _LAYOUT):
             self.clear()
         self._read_files()
+
+    def _opened(self) -> Any:
+        for folder in self._folders:
+            self._folder = folder
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                return Rdict(str(folder), options=_options())
+            except Exception as error:  # noqa: BLE001 - RocksDB's errors have no class of their own
+                if "lock" in str(error).lower():
+                    continue
+                log.warning("the key index in %s is built anew: %s", folder, error)
+                shutil.rmtree(folder, ignore_errors=True)
+                return Rdict(str(folder), options=_options())
+        raise IndexLost(
+            f"All of {', '.join(map(str, self._folders))} are in use.", "End the engines that were stopped."
+        )
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """What cannot be read any more is thrown away, and built anew when the table is opened again."""
+        try:
+            yield
+        except IndexLost:
+            raise
+        except Exception as error:
+            self.close()
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise IndexLost(f"The key index in {self._folder} cannot be read: {error}.") from error
 
     def close(self) -> None:
         if self._db is not None:
@@ -112,7 +147,8 @@ class KeyIndex:
         """In the order of `ids`, which should be sorted: neighbours share blocks."""
         if not ids or self.is_empty:
             return [None] * len(ids)
-        return [None if value is None else self._place(value) for value in self._db.get(list(ids))]
+        with self._watched():
+            return [None if value is None else self._place(value) for value in self._db.get(list(ids))]
 
     def put(
         self,
@@ -139,7 +175,8 @@ class KeyIndex:
         if known:
             meta["truncated"] = {source: position.hex() for source, position in known.items()}
         batch.put(_META, json.dumps(meta).encode())
-        self._db.write(batch)
+        with self._watched():
+            self._db.write(batch)
 
     def fill(self, entries: Iterator[tuple[bytes, Place]]) -> None:
         """Many entries, piece by piece; until `put` says what they stand for, they stand for nothing."""

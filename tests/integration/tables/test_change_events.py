@@ -74,11 +74,21 @@ class Watched:
 
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:
-    """Numbers without the zeros of their column's scale. PyIceberg reads no list as an empty one."""
-    return {
-        name: value.normalize() if isinstance(value, Decimal) else (value or None if value == [] else value)
-        for name, value in row.items()
-    }
+    """As all readers tell it: PyIceberg reads no list as an empty one, and maps are lists of pairs."""
+    return {name: _plain(value) for name, value in row.items()}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Decimal():
+            return value.normalize()
+        case []:
+            return None
+        case dict():
+            return sorted([key, item] for key, item in value.items())
+        case [tuple(), *_]:
+            return sorted([key, item] for key, item in value)
+    return value
 
 
 @pytest.mark.parametrize("form", list(Form))

@@ -1,0 +1,91 @@
+"""Upsert tables under kills: the table is what a dict replay of the acknowledged records says."""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headgate.model import OnError, TableMode, TableSpec
+from tests.faults.test_failpoints import ENGINE_SECONDS, arm, die_at_all
+from tests.support.keyed import Keyed
+from tests.support.ledger import canonical, read_duckdb, read_pyiceberg
+from tests.support.services import Services
+from tests.support.stack import Stack
+
+SOAK = os.environ.get("HEADGATE_SOAK") == "1"
+OPERATIONS, KEYS, KILLS = (1_000_000, 1_000, 6) if SOAK else (6_000, 200, 2)
+PIECE = 20_000 if SOAK else 500
+
+
+def check(keyed: Keyed, iceberg: str) -> None:
+    expected = sorted(map(canonical, keyed.state()))
+    for read in (read_duckdb, read_pyiceberg):
+        rows = [_known(row) for row in read(iceberg, "local", keyed.topic)]
+        assert sorted(map(canonical, rows)) == expected, read.__name__
+
+
+def _known(row: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in row.items() if name != "_kafka_timestamp"}
+
+
+def letters(keyed: Keyed, iceberg: str) -> int:
+    return len(list(read_pyiceberg(iceberg, "local", f"{keyed.topic}.dlq")))
+
+
+@pytest.mark.soak
+def test_killed_at_random_times(stack: Stack) -> None:
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    keyed = Keyed(stack.runtime, "upsert.kills", partitions=4)
+    stack.run("table", "enable", keyed.topic, "--mode", "upsert", "--freshness", "1s", "--on-error", "log")
+    keyed.random(PIECE, KEYS // 2, seed, null_keys=0.01)
+    stack.run("table", "sync", keyed.topic, "--timeout", "300s")
+    url = stack.runtime.settings.store_url
+    command = [sys.executable, "-m", "tests.support.killer", url, str(KILLS), str(seed)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killer:
+        try:
+            sent = PIECE
+            while killer.poll() is None or sent < OPERATIONS:
+                keyed.random(PIECE, KEYS // 2, seed + sent, null_keys=0.01)
+                sent += PIECE
+            said, _ = killer.communicate(timeout=900)
+        finally:
+            killer.kill()
+    assert said.count("killed") == KILLS
+    stack.run("table", "sync", keyed.topic, "--timeout", "600s")
+    check(keyed, stack.runtime.iceberg)
+    assert letters(keyed, stack.runtime.iceberg) == keyed.null_keys > 0
+    shown = stack.json("table", "show", keyed.topic)["detail"]
+    assert (shown["mode"], shown["unique_keys"]) == ("upsert", len(keyed.state()))
+
+
+@pytest.mark.soak
+def test_killed_between_commit_and_index_and_the_index_deleted(services: Services, tmp_path: Path) -> None:
+    keyed = Keyed(services.runtime, "upsert.index")
+    spec = TableSpec(keyed.topic, mode=TableMode.UPSERT, freshness_seconds=1, on_error=OnError.LOG)
+    indexes = services.data / "indexes"
+    with services.table(spec):
+        keyed.random(300, 40, seed=1)
+        with services.engine():
+            services.sync(keyed.topic, ENGINE_SECONDS)
+        folder = tmp_path / "points"
+        arm(folder, ("batch-committed", "index-written", "files-staged"))
+        numbers = iter(range(100, 200))
+        die_at_all(services, folder, lambda: keyed.random(200, 40, seed=next(numbers)))
+        with services.engine():
+            services.sync(keyed.topic, ENGINE_SECONDS)
+            check(keyed, services.runtime.iceberg)
+            # Under its feet.
+            shutil.rmtree(indexes)
+            for seed in (2, 3):
+                keyed.random(200, 40, seed)
+                services.sync(keyed.topic, ENGINE_SECONDS)
+        shutil.rmtree(indexes)
+        keyed.random(200, 40, seed=4)
+        with services.engine():
+            services.sync(keyed.topic, ENGINE_SECONDS)
+        check(keyed, services.runtime.iceberg)
