@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Callable
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +20,7 @@ from headgate.errors import InvalidRequest, ServerUnavailable
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
     from headgate.query.client import QueryResult
 
@@ -38,7 +40,11 @@ def query(
     data: DataOption = None,
 ) -> None:
     """Query the tables with Spark: time travel and metadata tables included."""
-    result = ask(sql, data)
+    print_result(ask(sql, data), output)
+
+
+def print_result(result: "QueryResult", output: Output) -> None:
+    """The rows on standard output, what they cost beside it."""
     columns, rows = list(result.rows.column_names), plain_rows(result.rows)
     match output:
         case Output.TABLE:
@@ -61,6 +67,11 @@ def query(
 
 def ask(sql: str, data: Path | None) -> "QueryResult":
     """Runs SQL on the query driver, which is started for it."""
+    return ask_for(lambda spark: spark.sql(sql), data)
+
+
+def ask_for(frame: Callable[["SparkSession"], "DataFrame"], data: Path | None) -> "QueryResult":
+    """The rows of a frame that is made in a session of the query driver."""
     from headgate.embedded.secrets import secret
     from headgate.query.client import run_query
 
@@ -74,7 +85,7 @@ def ask(sql: str, data: Path | None) -> "QueryResult":
         address = client.addresses()["spark_connect"]
     token = secret(folder or DEFAULT_DATA.absolute(), "connect")
     _keep_quiet()
-    return run_query(address, token, sql)
+    return run_query(address, token, frame)
 
 
 def _start(client: Client) -> None:

@@ -1,7 +1,7 @@
 """Runs one query on the query driver, by Spark Connect, and says what it read."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from headgate.spark import CATALOG
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.metrics import PlanMetrics
 
 
@@ -28,7 +29,7 @@ class QueryResult:
     reading: Reading
 
 
-def run_query(address: str, token: str, sql: str) -> QueryResult:
+def run_query(address: str, token: str, make: Callable[["SparkSession"], "DataFrame"]) -> QueryResult:
     """`token` opens the driver, and is what the session shows to the catalog."""
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -37,7 +38,7 @@ def run_query(address: str, token: str, sql: str) -> QueryResult:
     try:
         spark.conf.set(f"spark.sql.catalog.{CATALOG}.token", token)
         started = time.monotonic()
-        frame = spark.sql(sql)
+        frame = make(spark)
         rows = frame.toArrow()
         seconds = time.monotonic() - started
         info: Any = frame.executionInfo

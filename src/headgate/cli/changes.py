@@ -1,0 +1,50 @@
+"""`headgate table changes`: what is different between two snapshots of a table."""
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from headgate.cli.client import DataOption, connect
+from headgate.cli.maintain import app
+from headgate.cli.query import Output, ask_for, print_result
+from headgate.cli.table import TopicArgument
+from headgate.errors import InvalidRequest
+
+__all__ = ["app"]
+
+
+@app.command()
+def changes(
+    topic: TopicArgument,
+    start: Annotated[
+        str, typer.Option("--from", help="A snapshot's id, a time (2026-01-31T12:00:00Z), or earliest.")
+    ],
+    end: Annotated[str | None, typer.Option("--to", help="As --from. [default: now]")] = None,
+    output: Annotated[Output, typer.Option(help="How to print the rows.")] = Output.TABLE,
+    data: DataOption = None,
+) -> None:
+    """Rows that came, went or are others now: inserts, updates (before and after) and deletes."""
+    with connect(data) as client:
+        key = client.get("tables", topic)["detail"].get("key") or []
+    first = None if start == "earliest" else _when(start)
+    last = None if end is None else _when(end)
+
+    from headgate.query.changes import changes as between
+
+    result = ask_for(lambda spark: between(spark, topic, key, first, last), data)
+    print_result(result, output)
+
+
+def _when(text: str) -> str:
+    """As Spark takes it: an id, or a time in its own words."""
+    if text.isdigit():
+        return text
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidRequest(
+            f"'{text}' is neither a snapshot's id nor a time.",
+            "Ids and times of snapshots are in the metadata table `TOPIC.snapshots`.",
+        ) from error
+    return moment.isoformat(sep=" ") if moment.tzinfo else f"{moment.isoformat(sep=' ')}+00:00"
