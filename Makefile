@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit check soak lock clean bench-append bench-upsert prerequisites
+.PHONY: help setup demo test test-parts test-whole unit check soak lock clean bench-append bench-upsert prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -31,7 +31,14 @@ demo: setup      ## start everything, generate orders, and query the tables with
 
 test: setup check    ## everything that CI runs: checks, unit, integration, end to end, faults
 	@$(BIN)/python -m pytest tests/unit
-	@$(BIN)/python -m pytest tests/integration tests/e2e tests/faults
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-parts test-whole
+
+# Two lanes side by side: much of either is waiting for processes to start.
+test-parts:
+	@$(BIN)/python -m pytest tests/integration
+
+test-whole:
+	@$(BIN)/python -m pytest tests/e2e tests/faults
 
 unit: setup      ## the tests that need neither Spark nor a network
 	@$(BIN)/python -m pytest tests/unit

@@ -119,7 +119,7 @@ def test_list_and_show_tell_the_same(stack: Stack, ledger: Ledger) -> None:
     assert shown["spec"] == {
         "topic": PAYMENTS,
         "formats": ["iceberg"],
-        "mode": "append",
+        "mode": "auto",
         "start": {"kind": "earliest"},
         "freshness_seconds": 10.0,
         "flush_bytes": 250 * 1024 * 1024,
@@ -135,6 +135,10 @@ def test_list_and_show_tell_the_same(stack: Stack, ledger: Ledger) -> None:
         "tombstones": "bad",
         "renames": {},
         "dead_letters": None,
+        "key": None,
+        "deletes": None,
+        "readers": [],
+        "envelope": "auto",
     }
     assert (shown["desired"], shown["from"]) == ("enabled", "earliest")
     detail = shown["detail"]

@@ -14,7 +14,7 @@ from tests.support.stack import Stack
 from tests.support.stream import TRACE, Letter, Stream, mixed
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
-GOOD = 90_000 if SOAK else 900
+GOOD = 90_000 if SOAK else 450
 DEPTH = 10_000
 COLUMNS = "n bigint, text string"
 JSON_SCHEMA = {

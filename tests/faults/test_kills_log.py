@@ -12,7 +12,7 @@ from tests.support.stack import Stack
 from tests.support.stream import Stream, mixed
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
-ROWS, KILLS = (100_000, 6) if SOAK else (4_000, 2)
+ROWS, KILLS = (100_000, 6) if SOAK else (2_000, 1)
 ROUND, RATE = 200, 1_000 if SOAK else 400
 
 

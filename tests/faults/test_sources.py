@@ -23,7 +23,8 @@ TRANSACTIONS = 100 if SOAK else 20
 
 
 def enable(stack: Stack, stream: Stream, on_error: OnError = OnError.SUSPEND) -> None:
-    stack.run("table", "enable", stream.topic, "--freshness", "1s", "--on-error", on_error.value)
+    options = ("--freshness", "1s", "--on-error", on_error.value, "--mode", "append")
+    stack.run("table", "enable", stream.topic, *options)
 
 
 def sync(stack: Stack, stream: Stream) -> None:

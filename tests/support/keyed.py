@@ -25,7 +25,8 @@ class Keyed:
         self.partitions = partitions
         self._acked: list[tuple[int, int, tuple[int, str] | None, dict[str, Any] | None]] = []
         self._runtime = runtime
-        Topics(runtime.kafka).create(topic, partitions, config=config)
+        # Timestamps are years old here: retention must not look at them.
+        Topics(runtime.kafka).create(topic, partitions, config={"retention.ms": "-1", **(config or {})})
         self._producer = Producer({"bootstrap.servers": runtime.kafka, "enable.idempotence": True})
         registry = SchemaRegistryClient({"url": runtime.registry})
         name = re.sub("[^A-Za-z0-9]", "_", topic)

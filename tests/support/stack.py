@@ -55,6 +55,10 @@ class Stack:
     def json(self, *arguments: str) -> Any:
         return json.loads(self.run(*arguments, "--json").stdout)
 
+    def json_output(self, *arguments: str) -> Any:
+        """For commands that print rows."""
+        return json.loads(self.run(*arguments, "--output", "json").stdout)
+
     def stop(self) -> None:
         self.store.close()
         if self.popen.poll() is None:

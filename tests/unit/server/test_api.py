@@ -159,7 +159,7 @@ def test_a_body_that_is_not_understood_is_422_with_the_path(
     ("field", "value", "said"),
     [
         ("formats", ["iceberg", "delta"], "The format 'delta' is not supported."),
-        ("mode", "upsert", "The mode 'upsert' is not supported."),
+        ("mode", "merge", "The mode 'merge' is not supported."),
         ("on_error", "ignore", "The error policy 'ignore' is not supported."),
         ("from", "yesterday", "'yesterday' is not a place to start from."),
         ("freshness", "soon", "'soon' is not a duration."),
