@@ -32,6 +32,7 @@ class TableMode(StrEnum):
     AUTO = "auto"  # by the topic: upsert where it is compacted, append otherwise
     APPEND = "append"  # a row
     UPSERT = "upsert"  # the present state of its key's row
+    SCD2 = "scd2"  # a version of its key's row, from when to when it held
 
 
 class Deletes(StrEnum):
@@ -317,7 +318,8 @@ class TableSpec:
 
     @property
     def is_upsert(self) -> bool:
-        return self.mode is TableMode.UPSERT
+        """Whether records are about rows that have keys."""
+        return self.mode in (TableMode.UPSERT, TableMode.SCD2)
 
     @property
     def metadata_kept(self) -> tuple[Metadata, ...]:

@@ -13,7 +13,7 @@ from headgate.decode.json_plain import JsonReader, parse_columns
 from headgate.decode.project import case_conflict, fits, paths, renamed
 from headgate.decode.reader import Reader
 from headgate.errors import BadRecords, NotFound, SchemaConflict, TableStopped, UnsupportedSchema
-from headgate.model import Envelope, RecordFormat, RecordTypes, TableSpec, Tombstones
+from headgate.model import Envelope, RecordFormat, RecordTypes, TableMode, TableSpec, Tombstones
 from headgate.tables.frames import Frame, prefix_frame
 from headgate.tables.identity import Identity, check_key
 from headgate.tables.lake import Lake
@@ -26,7 +26,14 @@ from headgate.tables.readers import (
     plain_reader,
     registered_reader,
 )
-from headgate.tables.records import CHANGE_COLUMNS, Entry, Part, RecordPlan, metadata_columns
+from headgate.tables.records import (
+    CHANGE_COLUMNS,
+    VERSION_COLUMNS,
+    Entry,
+    Part,
+    RecordPlan,
+    metadata_columns,
+)
 from headgate.tables.renames import Rename, names_for, renames_of
 
 RENAMES_KEY = "headgate.renames"
@@ -105,7 +112,7 @@ class SchemasInPlay:
         """What a new table has for columns; None while nothing tells the schema of its values."""
         messages: list[Message] | None = None
         found: dict[str, t.StructType] = {}
-        extra_columns: list[t.StructField] = []
+        extra_columns: list[t.StructField] = list(VERSION_COLUMNS.fields) if self._has_versions else []
         for part in self._parts:
             reader = part.plain or self._latest(part)
             if reader is None:
@@ -268,7 +275,12 @@ class SchemasInPlay:
                         "Another key makes other rows: disable the table with --purge and enable it again.",
                     )
         values = {name for reader in self._value.readers for name in reader.type.names}
-        return Identity(columns, from_key, overlaps=from_key and bool(values & set(columns)))
+        overlaps = from_key and bool(values & set(columns))
+        return Identity(columns, from_key, overlaps, self._has_versions)
+
+    @property
+    def _has_versions(self) -> bool:
+        return self._spec.mode is TableMode.SCD2
 
     def add_metadata(self, table: Any, columns: t.StructType) -> t.StructType:
         """Metadata columns that are wanted since the table was made."""
@@ -341,7 +353,8 @@ class SchemasInPlay:
         return columns if fits(found, columns) else self._lake.add_columns(table, found)
 
     def _check_metadata(self, found: t.StructType) -> None:
-        own = {m.column: m for m in self._spec.metadata_kept}
+        own = {m.column for m in self._spec.metadata_kept}
+        own |= set(VERSION_COLUMNS.names) if self._has_versions else set()
         clash = next((name for name in found.names if name.lower() in own), None)
         if clash is not None:
             raise SchemaConflict(

@@ -35,6 +35,8 @@ class Identity:
     from_key: bool
     #: The columns may say something else than the key, because values have fields of the same names.
     overlaps: bool = False
+    #: Every version of a row is kept.
+    versions: bool = False
 
 
 def key_id(columns: Sequence[tuple[Column, t.DataType]]) -> Column:

@@ -7,13 +7,14 @@ entries; one that is lost, behind or of another table is brought up to date from
 import json
 import logging
 import shutil
-import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 from rocksdict import BlockBasedOptions, Cache, Options, Rdict, WriteBatch
 
 from headgate.errors import IndexLost
@@ -22,14 +23,15 @@ log = logging.getLogger(__name__)
 
 ID_LENGTH = 16
 _LIVE, _DELETED = 1, 2
-# kind, file, position in the file, partition and offset of the record; the order at its source follows.
-_ENTRY = struct.Struct(">BIQiq")
+# The order of the record at its source follows.
+_ENTRY = np.dtype([("kind", "u1"), ("file", ">u4"), ("pos", ">u8"), ("partition", ">i4"), ("offset", ">i8")])
+_SIZE = _ENTRY.itemsize
+_NOTHING = bytes(_SIZE)
 _META = b"meta"
 _FILE = b"file"
 # An older layout is built anew.
 _LAYOUT = 1
 _CACHE_BYTES = 256 * 1024 * 1024
-_BULK = 200_000
 
 
 class Place(NamedTuple):
@@ -40,6 +42,37 @@ class Place(NamedTuple):
     partition: int
     offset: int
     order: bytes = b""
+
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Many live rows, column by column. `file` numbers the paths."""
+
+    ids: Sequence[bytes]
+    paths: Sequence[str]
+    file: Numbers
+    pos: Numbers
+    partition: Numbers
+    offset: Numbers
+    orders: Sequence[bytes] | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known of many keys, in the order in which they were asked for."""
+
+    #: Where a key is known at all, and where it has a row.
+    known: npt.NDArray[np.bool_]
+    live: npt.NDArray[np.bool_]
+    #: By the index's own numbers: see `KeyIndex.path`.
+    file: Numbers
+    pos: Numbers
+    partition: Numbers
+    offset: Numbers
+    orders: Sequence[bytes]
 
 
 @dataclass(frozen=True)
@@ -145,10 +178,37 @@ class KeyIndex:
 
     def get(self, ids: Sequence[bytes]) -> list[Place | None]:
         """In the order of `ids`, which should be sorted: neighbours share blocks."""
-        if not ids or self.is_empty:
-            return [None] * len(ids)
-        with self._watched():
-            return [None if value is None else self._place(value) for value in self._db.get(list(ids))]
+        found = self.find(ids)
+        return [
+            Place(
+                self._paths[int(found.file[n])] if found.live[n] else None,
+                int(found.pos[n]),
+                int(found.partition[n]),
+                int(found.offset[n]),
+                found.orders[n],
+            )
+            if found.known[n]
+            else None
+            for n in range(len(ids))
+        ]
+
+    def find(self, ids: Sequence[bytes]) -> Found:
+        """As `get`, column by column."""
+        values: list[bytes | None] = [None] * len(ids)
+        if ids and not self.is_empty:
+            with self._watched():
+                values = self._db.get(list(ids))
+        heads = b"".join([_NOTHING if value is None else value[:_SIZE] for value in values])
+        entries = np.frombuffer(heads, _ENTRY)
+        orders = [b"" if value is None else value[_SIZE:] for value in values]
+        kind = entries["kind"]
+        file, pos, partition, offset = (
+            entries[name].astype(np.int64) for name in ("file", "pos", "partition", "offset")
+        )
+        return Found(kind != 0, kind == _LIVE, file, pos, partition, offset, orders)
+
+    def path(self, file: int) -> str:
+        return self._paths[file]
 
     def put(
         self,
@@ -156,6 +216,7 @@ class KeyIndex:
         reflects: Reflected | None,
         truncated: Mapping[str, bytes] | None = None,
         forget: Iterable[bytes] = (),
+        rows: Sequence[Entries] = (),
     ) -> None:
         """All of it at once, with the snapshot that it makes the index stand for. None: it is being built."""
         batch = WriteBatch(raw_mode=True)
@@ -163,6 +224,8 @@ class KeyIndex:
         for key, place in entries:
             marked = marked or place.path is None
             batch.put(key, self._value(place, batch))
+        for many in rows:
+            self._put_rows(batch, many)
         for key in forget:
             batch.delete(key)
         meta = self._meta() if reflects is not None else {}
@@ -178,15 +241,25 @@ class KeyIndex:
         with self._watched():
             self._db.write(batch)
 
-    def fill(self, entries: Iterator[tuple[bytes, Place]]) -> None:
+    def fill(self, entries: Iterable[Entries]) -> None:
         """Many entries, piece by piece; until `put` says what they stand for, they stand for nothing."""
-        piece: list[tuple[bytes, Place]] = []
-        for entry in entries:
-            piece.append(entry)
-            if len(piece) >= _BULK:
-                self.put(piece, None)
-                piece = []
-        self.put(piece, None)
+        for many in entries:
+            self.put((), None, rows=[many])
+
+    def _put_rows(self, batch: Any, rows: Entries) -> None:
+        numbers = np.array([self._number(path, batch) for path in rows.paths], np.int64)
+        packed = np.empty(len(rows.ids), _ENTRY)
+        packed["kind"] = _LIVE
+        packed["file"] = numbers[rows.file] if len(rows.ids) else 0
+        for name in ("pos", "partition", "offset"):
+            packed[name] = getattr(rows, name)
+        data = packed.tobytes()
+        values = [data[at : at + _SIZE] for at in range(0, len(data), _SIZE)]
+        if rows.orders is not None:
+            values = [value + order for value, order in zip(values, rows.orders, strict=True)]
+        put = batch.put
+        for key, value in zip(rows.ids, values, strict=True):
+            put(key, value)
 
     # -- bytes
 
@@ -194,12 +267,8 @@ class KeyIndex:
         kind, number = _DELETED, 0
         if place.path is not None:
             kind, number = _LIVE, self._number(place.path, batch)
-        return _ENTRY.pack(kind, number, place.pos, place.partition, place.offset) + place.order
-
-    def _place(self, value: bytes) -> Place:
-        kind, number, pos, partition, offset = _ENTRY.unpack_from(value)
-        path = self._paths[number] if kind == _LIVE else None
-        return Place(path, pos, partition, offset, value[_ENTRY.size :])
+        packed = np.array([(kind, number, place.pos, place.partition, place.offset)], _ENTRY)
+        return packed.tobytes() + place.order
 
     def _number(self, path: str, batch: Any) -> int:
         number = self._numbers.get(path)

@@ -26,6 +26,7 @@ from headgate.model import (
     OnError,
     Position,
     StartKind,
+    TableMode,
     TableSpec,
     Topic,
 )
@@ -34,6 +35,7 @@ from headgate.tables.dead_letters import DeadLetters, Owner
 from headgate.tables.evolve import Message, Schemas, SchemasInPlay, stopped
 from headgate.tables.frames import Frame
 from headgate.tables.key_index import KeyIndex
+from headgate.tables.key_places import KeyPlaces
 from headgate.tables.lake import FileChanges, Lake
 from headgate.tables.lane import MANY_PARTITIONS, BadGroup, SparkLane, Staged
 from headgate.tables.plan import Limits, check_retained, check_source, lag, lost_ranges, plan_batch
@@ -41,6 +43,7 @@ from headgate.tables.position import read_position
 from headgate.tables.records import POSITION_COLUMN, RecordPlan
 from headgate.tables.settle import settle, settled, settled_properties
 from headgate.tables.upsert import StagedChanges, Upserts
+from headgate.tables.versions import Versions
 
 T = TypeVar("T")
 ENABLEMENT_KEY = "headgate.enablement"
@@ -133,6 +136,9 @@ class Materializer:
         self._many_partitions = True
         self._had_bad = False
         self._headers = False
+        # How records were read last.
+        self._last_plan: RecordPlan | None = None
+        self._quick_plan: RecordPlan | None = None
         # The end of a batch that was begun, whose dead letters are written.
         self._begun: Position | None = None
         self.position: Position | None = None
@@ -380,12 +386,13 @@ class Materializer:
                     f"Partition it by bucket(n, {identity.columns[0]}), or not at all.",
                 )
         if self._upserts is None:
-            self._upserts = Upserts(
-                self.spec.topic, self._lane, self._lake, self._known(self._index), self._settled.deletes_by
-            )
+            places = KeyPlaces(self.spec.topic, self._lane, self._lake, self._known(self._index))
+            kind = Versions if self._settled.mode is TableMode.SCD2 else Upserts
+            deletes = self._settled.deletes_by
+            self._upserts = kind(self.spec.topic, self._lane, self._lake, places, deletes)
         self._lake.set_format_version(table, 2 if self._settled.deletes_by is Deletes.POSITION_DELETES else 3)
         events = POSITION_COLUMN in self._lake.columns(table).names
-        self._upserts.open(table, self._head, position, identity, events, self._dead is not None)
+        self._upserts.places.open(table, self._head, position, identity, events, self._dead is not None)
 
     def _create(self, view: TopicView) -> Any | None:
         def peek() -> Iterable[Message]:
@@ -444,7 +451,11 @@ class Materializer:
         if retried:
             source = self._known(self._dead).without_dead(source, self._known(self._owner), batch)
         if not retried and not self._had_bad:
-            plan = replace(self._plan(batch, view), headers=self._headers)
+            plan = self._plan(batch, view)
+            if plan.headers != self._headers:
+                plan = replace(plan, headers=self._headers)
+                plan = self._quick_plan if plan == self._quick_plan else plan
+                self._quick_plan = plan
             staged = self._stage(plan, source)
             if staged is not None:
                 return staged, 0
@@ -506,6 +517,10 @@ class Materializer:
 
     def _plan(self, batch: Batch | None, view: TopicView | None) -> RecordPlan:
         plan = self._in_play.evolve(self._table)
+        if plan == self._last_plan:
+            # What it was built into is built already.
+            plan = self._last_plan
+        self._last_plan = plan
         failpoint("table-evolved")
         if Metadata.LEADER_EPOCH in self._settled.metadata and batch is not None and view is not None:
             ranges = {one.partition: (one.start, one.end) for one in batch.ranges}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -31,7 +32,12 @@ SOURCE_COLUMN, POSITION_COLUMN = "_change_source", "_change_position"
 CHANGE_COLUMNS = t.StructType(
     [t.StructField(SOURCE_COLUMN, t.StringType()), t.StructField(POSITION_COLUMN, t.BinaryType())]
 )
-_OWN = {SOURCE_COLUMN, POSITION_COLUMN, KEY_COLUMN}
+# From when to when a version of a row held; the present one has no end.
+VALID_FROM, VALID_TO = "valid_from", "valid_to"
+VERSION_COLUMNS = t.StructType(
+    [t.StructField(VALID_FROM, t.TimestampType()), t.StructField(VALID_TO, t.TimestampType())]
+)
+_WRITERS = {KEY_COLUMN: t.BinaryType(), VALID_FROM: t.TimestampType(), VALID_TO: t.TimestampType()}
 UPSERT, DELETE, TRUNCATE, IGNORE = "upsert", "delete", "truncate", "ignore"
 _EVENT = "struct<op: string, source: string, position: binary, at: timestamp, missing: array<string>>"
 
@@ -258,17 +264,30 @@ class RecordPlan:
         Counting bad records on the way would break Spark's generated code apart, and a filter on the record
         would be pushed down, so that each value is decoded twice.
         """
-        return self._sound(source).select(*self._columns())
+        return self._sound(source).select(*self._row)
 
     def changes(self, source: DataFrame) -> DataFrame:
         """The table's columns with what each record does to its row, in the struct `CHANGE`; the first bad
         record ends the job."""
-        return self._sound(source).select(*self._columns(), self._change())
+        return self._sound(source).select(*self._changed_row)
+
+    # Building expressions takes longer than planning them: one plan builds them once.
+
+    @cached_property
+    def _row(self) -> list[Column]:
+        return self._columns()
+
+    @cached_property
+    def _changed_row(self) -> list[Column]:
+        return [*self._columns(), self._change()]
 
     def _sound(self, source: DataFrame) -> DataFrame:
         if self.skip_nulls:
             source = source.where(f.col("value").isNotNull())
-        staged = self._staged(source)
+        return self._staged(source).select(*self._kept)
+
+    @cached_property
+    def _kept(self) -> list[Column | str]:
         record = f.col("value_record")
         good = record.isNotNull()
         if self.identity is not None:
@@ -284,7 +303,7 @@ class RecordPlan:
             )
         if self.identity is not None:
             kept += [f.col("key_id"), f.col("event")]
-        return staged.select(*SOURCE, *self._carried(), *kept)
+        return [*SOURCE, *self._carried(), *kept]
 
     def judged(self, source: DataFrame) -> DataFrame:
         """All records with `problem` (NULL for good ones), `mark` and `schema_id`, and the
@@ -358,7 +377,7 @@ class RecordPlan:
             differs.alias("differs"),
             event["source"].alias("source"),
             event["position"].alias("position"),
-            event["at"].alias("at"),
+            f.coalesce(event["at"], f.col("timestamp")).alias("at"),
             event["missing"].alias("missing"),
         ).alias(CHANGE)
 
@@ -369,18 +388,26 @@ class RecordPlan:
         return self.identity
 
     def _staged(self, source: DataFrame) -> DataFrame:
+        for columns in self._stages:
+            source = source.select(*columns)
+        return source
+
+    @cached_property
+    def _stages(self) -> list[list[Column | str]]:
+        """One after the other, each on what the one before gives."""
         parts = [self.value] + ([self.key] if self.key is not None else [])
         framing = [column for part in parts for column in part.framing(self.headers)]
-        stages = [column for part in parts for column in part.stage()]
-        framed = source.select(*SOURCE, *framing)
-        decoded = framed.select("*", *stages)
+        stages: list[list[Column | str]] = [
+            [*SOURCE, *framing],
+            ["*", *(column for part in parts for column in part.stage())],
+        ]
         if opened := self.value.opened():
-            decoded = decoded.select("*", *opened)
+            stages.append(["*", *opened])
         records = [part.record(self._columns_of(part)).alias(f"{part.name}_record") for part in parts]
         if self.identity is not None:
             who = f.lit(None).cast("binary") if self.key is None else self.key.identity(self._who.columns)
             records += [who.alias("key_id"), self.value.event().alias("event")]
-        return decoded.select("*", *records)
+        return [*stages, ["*", *records]]
 
     def _carried(self) -> list[Column]:
         """What the metadata columns need beside the source's own."""
@@ -397,7 +424,7 @@ class RecordPlan:
 
     def _columns_of(self, part: Part) -> t.StructType:
         """The table's columns that come from values; from keys, those of theirs that values do not have."""
-        own = {m.column for m in self.metadata} | (_OWN if self.identity is not None else set())
+        own = {m.column for m in self.metadata} | self._keyed
         from_value = self._names(self.value)
         if part.name == "value":
             key_only = self._names(self.key) - from_value if self.key is not None else set()
@@ -411,12 +438,20 @@ class RecordPlan:
         entries = [part.plain] if part.plain is not None else list(part.framed.values())
         return {entry.names.get(column, column) for entry in entries for column in entry.reader.type.names}
 
+    @property
+    def _keyed(self) -> set[str]:
+        """Columns of tables with keys that come from no record."""
+        if self.identity is None:
+            return set()
+        found = {SOURCE_COLUMN, POSITION_COLUMN, KEY_COLUMN}
+        return found | ({VALID_FROM, VALID_TO} if self.identity.versions else set())
+
     def _columns(self) -> list[Column]:
         own = {m.column: self._metadata(m) for m in self.metadata}
         if self.identity is not None:
             own |= {SOURCE_COLUMN: f.col("event.source"), POSITION_COLUMN: f.col("event.position")}
-            # Its writer knows.
-            own[KEY_COLUMN] = f.lit(None).cast("binary")
+            # Their writer knows.
+            own |= {name: f.lit(None).cast(_WRITERS[name]) for name in self._keyed if name in _WRITERS}
         from_key = set(self._columns_of(self.key).names) if self.key is not None else set()
         return [
             (
