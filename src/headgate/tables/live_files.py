@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, cast
 from uuid import uuid4
 
@@ -15,6 +16,14 @@ class LiveFile:
 
     file: Any
     deletes: tuple[Any, ...] = ()
+
+    @cached_property
+    def spec_id(self) -> int:
+        return int(self.file.specId())
+
+    @cached_property
+    def partition(self) -> Any:
+        return self.file.partition()
 
 
 class LiveFiles:
@@ -67,7 +76,7 @@ class LiveFiles:
         for file in added:
             self._files[str(file.location())] = LiveFile(file)
         for path, files in deletes.items():
-            self._files[path] = LiveFile(self._files[path].file, tuple(files))
+            self._files[path] = replace(self._files[path], deletes=tuple(files))
 
     @contextmanager
     def rows(self, table: Any, files: Sequence[LiveFile]) -> Iterator[DataFrame]:
@@ -87,7 +96,7 @@ class LiveFiles:
             deletes = self._gateway.new_array(iceberg.DeleteFile, len(one.deletes))
             for number, delete in enumerate(one.deletes):
                 deletes[number] = delete
-            spec = iceberg.PartitionSpecParser.toJson(table.specs().get(one.file.specId()))
+            spec = iceberg.PartitionSpecParser.toJson(table.specs().get(one.spec_id))
             tasks.add(iceberg.BaseFileScanTask(one.file, deletes, schema, spec, residuals))
         group = str(uuid4())
         cache = iceberg.spark.SparkTableCache.get()

@@ -65,14 +65,16 @@ class RowDeletes:
         builder = iceberg.io.OutputFileFactory.builderFor(table, 1, 1)
         factory = builder.format(iceberg.FileFormat.PUFFIN).operationId(str(uuid4())).build()
         writer = iceberg.deletes.BaseDVFileWriter(factory, lookup)
+        specs: dict[int, tuple[Any, Any]] = {}
         for path, positions in doomed.items():
             one = live[path]
             if one.deletes:
                 before.put(path, loader.loadPositionDeletes(self._list(one.deletes), path))
-            spec = table.specs().get(one.file.specId())
-            writer.delete(
-                path, self._index(path, positions, spec, one.file.partition()), spec, one.file.partition()
-            )
+            if one.spec_id not in specs:
+                spec = table.specs().get(one.spec_id)
+                specs[one.spec_id] = (spec, self._template(spec, one.partition))
+            spec, template = specs[one.spec_id]
+            writer.delete(path, self._index(positions, spec, template), spec, one.partition)
         writer.close()
         result = writer.result()
         added = tuple(result.deleteFiles())
@@ -83,8 +85,8 @@ class RowDeletes:
         """Position delete files of format version 2: one for each partition, beside those that are there."""
         by_partition: dict[tuple[int, str], list[str]] = {}
         for path in doomed:
-            file = live[path].file
-            by_partition.setdefault((file.specId(), str(file.partition())), []).append(path)
+            one = live[path]
+            by_partition.setdefault((one.spec_id, str(one.partition)), []).append(path)
         added: list[Any] = []
         applies: dict[str, tuple[Any, ...]] = {}
         for (spec_id, _), paths in by_partition.items():
@@ -103,7 +105,7 @@ class RowDeletes:
         pq.write_table(rows, data, compression="zstd")
         iceberg = self._jvm.org.apache.iceberg
         spec = table.specs().get(spec_id)
-        partition = live[next(iter(doomed))].file.partition()
+        partition = live[next(iter(doomed))].partition
         name = f"{uuid4()}-deletes.parquet"
         provider = table.locationProvider()
         where = (
@@ -125,17 +127,23 @@ class RowDeletes:
             builder = builder.withReferencedDataFile(next(iter(doomed)))
         return builder.build()
 
-    def _index(self, path: str, positions: BitMap64, spec: Any, partition: Any) -> Any:
+    def _index(self, positions: BitMap64, spec: Any, template: Any) -> Any:
         """Iceberg's set of positions, made from bytes: a call for each position would be too slow."""
         body = _MAGIC + positions.serialize()
         blob = struct.pack(">I", len(body)) + body + struct.pack(">I", binascii.crc32(body))
+        builder = self._jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(spec).copy(template)
+        file = builder.withContentSizeInBytes(len(blob)).withRecordCount(len(positions)).build()
+        return self._jvm.org.apache.iceberg.deletes.PositionDeleteIndex.deserialize(blob, file)
+
+    def _template(self, spec: Any, partition: Any) -> Any:
+        """A delete file that is none, for what Iceberg asks of one when it reads bytes."""
         builder = self._jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(spec).ofPositionDeletes()
-        builder = builder.withFormat("puffin").withPath("bitmap.puffin").withFileSizeInBytes(len(blob))
-        builder = builder.withReferencedDataFile(path).withContentOffset(0)
-        builder = builder.withContentSizeInBytes(len(blob)).withRecordCount(len(positions))
+        builder = builder.withFormat("puffin").withPath("bitmap.puffin").withFileSizeInBytes(1)
+        builder = builder.withReferencedDataFile("bitmap").withContentOffset(0)
+        builder = builder.withContentSizeInBytes(1).withRecordCount(1)
         if spec.isPartitioned():
             builder = builder.withPartition(partition)
-        return self._jvm.org.apache.iceberg.deletes.PositionDeleteIndex.deserialize(blob, builder.build())
+        return builder.build()
 
     def _list(self, items: tuple[Any, ...]) -> Any:
         found = self._jvm.java.util.ArrayList()

@@ -44,6 +44,8 @@ from headgate.tables.row_deletes import RowDeletes, Written
 
 # Spark numbers rows by task and place in it, in one number.
 _TASK_SHIFT = 33
+# So many rows are written by one task: each file of a table costs every later batch a little.
+_ONE_FILE = 500_000
 _COLLECTED = ("id", "op", "partition", "offset", "differs", "source", "position", "at", "missing")
 _ORDER_COLUMNS = ("_headgate_rank", "_headgate_stretch", "_headgate_source")
 
@@ -275,8 +277,9 @@ class Upserts:
             removed = tuple(verdict.doomed)
             files = self._rewritten(rows, verdict, table)
         elif len(verdict.upserts):
-            files = self._lane.stage(rows, table).files
-            entries = self._placed(found, verdict.upserts, files, table)
+            one = len(verdict.upserts) <= _ONE_FILE
+            files = self._lane.stage(rows.coalesce(1) if one else rows, table).files
+            entries = self._placed(found, verdict.upserts, files, table, one)
         return self._staged(verdict, table, topic_id, files, entries, removed)
 
     def _staged(
@@ -390,13 +393,16 @@ class Upserts:
         gone = self._lane.spark.createDataFrame(pa.table({"gone_id": pa.array(ids, pa.binary())}))
         return rows.join(f.broadcast(gone), who == f.col("gone_id"), "left_anti")
 
-    def _placed(self, found: Records, upserts: Numbers, files: Sequence[Any], table: Any) -> list[Entries]:
+    def _placed(
+        self, found: Records, upserts: Numbers, files: Sequence[Any], table: Any, one: bool = False
+    ) -> list[Entries]:
         """Each task wrote its rows in the order that they have, one file after the other in each partition.
 
         The files say how many rows they hold and between which offsets: it must be so.
         """
         waiting: dict[tuple[int, ...], Numbers] = {}
-        groups = np.stack([found.place[upserts] >> _TASK_SHIFT, *(b[upserts] for b in found.buckets)], axis=1)
+        tasks = np.zeros(len(upserts), np.int64) if one else found.place[upserts] >> _TASK_SHIFT
+        groups = np.stack([tasks, *(bucket[upserts] for bucket in found.buckets)], axis=1)
         for group in np.unique(groups, axis=0):
             waiting[tuple(map(int, group))] = upserts[(groups == group).all(axis=1)]
         field_id = table.schema().findField(OFFSET).fieldId()
