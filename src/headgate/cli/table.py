@@ -71,8 +71,8 @@ def enable(
     mode: Annotated[
         str | None,
         typer.Option(
-            help="append (each record is a row), upsert (the last record of a key is its row), or auto: "
-            "upsert where the topic is compacted. [default: auto]"
+            help="append (each record is a row), upsert (the last record of a key is its row), scd2 (every "
+            "version of it), or auto: upsert where the topic is compacted. [default: auto]"
         ),
     ] = None,
     key: Annotated[

@@ -92,7 +92,7 @@ class SchemasInPlay:
         self._value = _InPlay("value", spec.value_format)
         self._connect_schema: str | None = None
         self._first_record_name: str | None = None
-        self._first_key: tuple[str, ...] = ()
+        self.first_key: tuple[str, ...] = ()
         self._key = None if spec.key_format is RecordFormat.NONE else _InPlay("key", spec.key_format)
         for part, columns in ((self._value, spec.value_columns), (self._key, spec.key_columns)):
             if part is not None and part.format not in (RecordFormat.AUTO, RecordFormat.CONNECT_JSON):
@@ -127,7 +127,7 @@ class SchemasInPlay:
         if "value" not in found or (self._spec.is_upsert and self._key is not None and "key" not in found):
             return None
         if self._spec.is_upsert:
-            self._first_key = self._settle_key(found)
+            self.first_key = self._settle_key(found)
         self._check_metadata(found["value"])
         value_names = {name.lower() for name in found["value"].names}
         key = found.get("key", t.StructType())
@@ -157,7 +157,7 @@ class SchemasInPlay:
         known = {
             CONNECT_SCHEMA_KEY: self._connect_schema,
             RECORD_NAME_KEY: self._first_record_name,
-            KEY_KEY: json.dumps(self._first_key) if self._first_key else None,
+            KEY_KEY: json.dumps(self.first_key) if self.first_key else None,
         }
         return {key: value for key, value in known.items() if value is not None}
 

@@ -374,17 +374,20 @@ class Materializer:
                 **self._upserts.facts(),
             }
 
+    def _check_partition(self, key: Sequence[str]) -> None:
+        for one in self._resolved_partition():
+            if one.transform != "bucket" or one.column not in key:
+                raise TableStopped(
+                    f"Upsert table '{self.spec.topic}' cannot be partitioned by {one}: a record that deletes "
+                    "a row says nothing but its key.",
+                    f"Partition it by bucket(n, {key[0]}), or not at all.",
+                )
+
     def _open_upserts(self) -> None:
         """Where each key's row is, as of the snapshot that the position was read from."""
         table, position = self._known(self._table), self._known(self.position)
         identity = self._in_play.identity(table)
-        for one in self._resolved_partition():
-            if one.transform != "bucket" or one.column not in identity.columns:
-                raise TableStopped(
-                    f"Upsert table '{self.spec.topic}' cannot be partitioned by {one}: a record that deletes "
-                    "a row says nothing but its key.",
-                    f"Partition it by bucket(n, {identity.columns[0]}), or not at all.",
-                )
+        self._check_partition(identity.columns)
         if self._upserts is None:
             places = KeyPlaces(self.spec.topic, self._lane, self._lake, self._known(self._index))
             kind = Versions if self._settled.mode is TableMode.SCD2 else Upserts
@@ -411,6 +414,7 @@ class Materializer:
             **self._in_play.first_properties(),
         }
         if spec.is_upsert:
+            self._check_partition(self._in_play.first_key)
             # By these bounds the writer knows its own files.
             properties[f"write.metadata.metrics.column.{Metadata.OFFSET.column}"] = "full"
             if spec.deletes_by is Deletes.POSITION_DELETES:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from headgate.model import Deletes, OnError, TableMode
+from headgate.errors import TableStopped
+from headgate.model import Deletes, Metadata, OnError, TableMode
 from tests.integration.tables.drive import Drive
 from tests.support.keyed import Keyed
 from tests.support.ledger import canonical
@@ -77,3 +78,65 @@ def test_a_value_that_names_another_key_keeps_its_own_row(drive: Drive, keyed: K
     keyed.flush()
     drive.run_all(materializer)
     assert {(row["id"], row["name"]) for row in drive.rows()} == {(2, "even")}
+
+
+def test_a_replayed_letter_is_applied_only_if_nothing_later_was(drive: Drive, keyed: Keyed) -> None:
+    drive.spec = replace(drive.spec, on_error=OnError.LOG)
+    materializer = drive.materializer()
+    later = keyed.next_schema_id()
+    for name in ("overtaken", "deleted", "waiting", "new"):
+        if name != "new":
+            keyed.put((1, name), {"id": 1, "name": "first", "amount": 1})
+        keyed.put_hidden((1, name), {"id": 1, "name": "hidden", "amount": 2}, later)
+    keyed.put((1, "overtaken"), {"id": 1, "name": "last", "amount": 3})
+    keyed.put((1, "deleted"), None)
+    keyed.flush()
+    drive.run_all(materializer)
+    assert {row["region"]: row["name"] for row in drive.rows()} == {"overtaken": "last", "waiting": "first"}
+    assert keyed.reveal() == later, "another test has taken the schema's id"
+    # The index is made anew: what was deleted is remembered beside the table.
+    drive.index.clear()
+    materializer = drive.materializer()
+    done = materializer.replay(drive.view())
+    assert (done.replayed, done.dead) == (2, 0)
+    expected = {"overtaken": "last", "waiting": "hidden", "new": "hidden"}
+    assert {row["region"]: row["name"] for row in drive.rows()} == expected
+    assert materializer.replay(drive.view()).replayed == 0
+    keyed.put((1, "new"), None)
+    keyed.flush()
+    drive.run_all(materializer)
+    assert {row["region"] for row in drive.rows()} == {"overtaken", "waiting"}
+
+
+def test_a_key_of_declared_columns(drive: Drive, keyed: Keyed) -> None:
+    """Without Kafka's key; partitioned by it, in the only way that an upsert table can be."""
+    drive.spec = replace(drive.spec, key=("id",), partition=("bucket(4, id)",))
+    materializer = drive.materializer()
+    for number in range(60):
+        value = {"id": number % 20, "name": f"name {number}", "amount": number}
+        keyed.put((number % 20, "eu"), value)
+    keyed.flush()
+    drive.run_all(materializer)
+    expected = {number % 20: f"name {number}" for number in range(60)}
+    assert {row["id"]: row["name"] for row in drive.rows()} == expected
+    for number in range(0, 20, 2):
+        keyed.put((number, "eu"), {"id": number, "name": "again", "amount": None})
+    keyed.flush()
+    drive.run_all(materializer)
+    expected |= dict.fromkeys(range(0, 20, 2), "again")
+    assert {row["id"]: row["name"] for row in drive.rows()} == expected
+    table = drive.lake.load(drive.topic)
+    assert table is not None
+    assert [str(field.transform()) for field in table.spec().fields()] == ["bucket[4]"]
+
+
+@pytest.mark.parametrize(
+    "partition", ["day(_kafka_timestamp)", "name", "bucket(4, name)"], ids=["time", "identity", "value"]
+)
+def test_other_partitions_are_refused(drive: Drive, keyed: Keyed, partition: str) -> None:
+    drive.spec = replace(drive.spec, partition=(partition,), metadata=(Metadata.TIMESTAMP,))
+    keyed.put((1, "eu"), {"id": 1, "name": "one", "amount": 1})
+    keyed.flush()
+    with pytest.raises(TableStopped, match="a record that deletes a row says nothing but its key"):
+        drive.run_all(drive.materializer())
+    assert drive.lake.load(drive.topic) is None, "nothing was changed"
