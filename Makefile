@@ -31,7 +31,7 @@ demo: setup      ## start everything, generate orders, and query the tables with
 
 test: setup check    ## everything that CI runs: checks, unit, integration, end to end, faults
 	@$(BIN)/python -m pytest tests/unit
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-parts test-whole
+	@$(MAKE) --no-print-directory --jobs=2 test-parts test-whole
 
 # Two lanes side by side: much of either is waiting for processes to start.
 test-parts:

@@ -5,6 +5,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tests.support.stack import Stack
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 OPERATIONS, KEYS, KILLS = (1_000_000, 1_000, 6) if SOAK else (4_000, 200, 1)
 PIECE = 20_000 if SOAK else 500
+LOAD_SECONDS = 600.0 if SOAK else 15.0
 
 
 def check(keyed: Keyed, iceberg: str) -> None:
@@ -89,3 +91,31 @@ def test_killed_between_commit_and_index_and_the_index_deleted(services: Service
         with services.engine():
             services.sync(keyed.topic, ENGINE_SECONDS)
         check(keyed, services.runtime.iceberg)
+
+
+@pytest.mark.soak
+def test_compaction_under_a_running_load(stack: Stack) -> None:
+    """No batch fails, no delete is lost: files are packed again and again while rows change."""
+    keyed = Keyed(stack.runtime, "upsert.packed")
+    stack.run("table", "enable", keyed.topic, "--mode", "upsert", "--freshness", "1s")
+    seen: set[tuple[str, str]] = set()
+    deadline = time.monotonic() + LOAD_SECONDS
+    compactions, number = 0, 0
+    request: str | None = None
+    while time.monotonic() < deadline or request is not None:
+        number += 1
+        keyed.random(200, KEYS // 2, seed=number)
+        status = stack.store.table(keyed.topic).status
+        seen.add((status.state.value, status.reason))
+        if request is None and number > 5:
+            request = stack.store.ask(keyed.topic, "compact", {"all": True})
+        elif request is not None and (found := stack.store.request(request)).state != "waiting":
+            assert found.state == "done", found.result
+            compactions += 1
+            request = None
+        time.sleep(0.3)
+    stack.run("table", "sync", keyed.topic, "--timeout", "300s")
+    print(f"{number * 200} operations, {compactions} compactions, states {seen}")
+    assert {state for state, _ in seen} <= {"Pending", "Syncing", "Running"}
+    assert compactions > (20 if SOAK else 0)
+    check(keyed, stack.runtime.iceberg)

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 
 from headgate.model import Position
+from headgate.tables.lake import BESIDE_FOLDER
 
-FOLDER = "_headgate"
 _SCHEMA = pa.schema(
     [
         pa.field("id", pa.binary()),
@@ -45,7 +45,7 @@ class DeletedKeys:
     def __init__(self, gateway: Any, table: Any) -> None:
         self._gateway = gateway
         self._io = table.io()
-        self._folder = f"{str(table.location()).rstrip('/')}/{FOLDER}/{table.uuid()}/deleted"
+        self._folder = f"{str(table.location()).rstrip('/')}/{BESIDE_FOLDER}/{table.uuid()}/deleted"
 
     def add(self, marks: list[Mark], topic_id: str) -> None:
         columns = [

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ _FILE = b"file"
 # An older layout is built anew.
 _LAYOUT = 1
 _CACHE_BYTES = 256 * 1024 * 1024
+_WRITE_BUFFER_BYTES = 16 * 1024 * 1024
 
 
 class Place(NamedTuple):
@@ -294,14 +296,22 @@ class KeyIndex:
         self._next = max(self._paths, default=-1) + 1
 
 
+@cache
+def _block_cache() -> Any:
+    """One for all tables: what is asked for often stays in memory, whose ever it is."""
+    return Cache(_CACHE_BYTES)
+
+
 def _options() -> Any:
     table = BlockBasedOptions()
     table.set_bloom_filter(10, False)
-    table.set_block_cache(Cache(_CACHE_BYTES))
+    table.set_block_cache(_block_cache())
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_block_based_table_factory(table)
     options.set_max_background_jobs(2)
+    # For each table; it is written to disk when it is full.
+    options.set_write_buffer_size(_WRITE_BUFFER_BYTES)
     # Its own log of what it does: a few, small.
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(1024 * 1024)

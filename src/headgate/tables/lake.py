@@ -35,6 +35,8 @@ from headgate.spark import CATALOG
 
 log = logging.getLogger(__name__)
 
+# What Iceberg does not know of, in the table's own location: no clean-up enters it.
+BESIDE_FOLDER = "_headgate"
 # What a table is created with. Retries are off: Iceberg's client would rebase a batch that is stale.
 _PROPERTIES: Mapping[str, str] = {
     "format-version": "3",
@@ -121,10 +123,17 @@ class Lake:
 
     def drop(self, topic: str) -> bool:
         """Remove the table with its files; whether there was one."""
-        if self.load(topic) is None:
+        table = self.load(topic)
+        if table is None:
             return False
         with catalog_errors(f"drop table '{topic}'"):
-            return bool(self._catalog.dropTable(self._identifier(topic), True))
+            dropped = bool(self._catalog.dropTable(self._identifier(topic), True))
+        beside = f"{str(table.location()).rstrip('/')}/{BESIDE_FOLDER}"
+        try:
+            table.io().deletePrefix(beside)
+        except Py4JError as error:
+            log.warning("what lies beside table '%s' in %s could not be removed: %s", topic, beside, error)
+        return dropped
 
     def columns(self, table: Any) -> t.StructType:
         """The table's columns as Spark sees them."""

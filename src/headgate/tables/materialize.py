@@ -53,6 +53,8 @@ GROUPS = 500
 SKIPPED_KEY = "headgate.skipped"
 DEAD_KEY = "headgate.dead"
 ACCEPTED_KEY = "headgate.accepted"
+# The keys of a batch are in the driver's memory.
+UPSERT_ROWS = 1_000_000
 # How long a sample of a topic's records is taken to tell their length.
 RESAMPLE_SECONDS = 60.0
 
@@ -236,7 +238,10 @@ class Materializer:
         if self._begun is not None:
             batch: Batch | None = Batch(position, self._begun)
         else:
-            batch = plan_batch(position, view.ends, self._limits.rows_of(self._record_bytes))
+            rows = self._limits.rows_of(self._record_bytes)
+            if self._upserts is not None:
+                rows = min(rows, UPSERT_ROWS)
+            batch = plan_batch(position, view.ends, rows)
         if batch is None:
             return None
         failpoint("batch-planned")
