@@ -89,7 +89,7 @@ class Keyed:
     def put_hidden(self, key: tuple[int, str], value: dict[str, Any], schema_id: int) -> None:
         """A record whose schema is not registered yet, and of nobody's account."""
         body = io.BytesIO()
-        fastavro.schemaless_writer(body, fastavro.parse_schema(self._later), {**value, "v2": None})
+        fastavro.schemaless_writer(body, fastavro.parse_schema(self._later), {"v2": None, **value})
         raw = self.encode("key", {"id": key[0], "region": key[1]})
         framed = b"\x00" + schema_id.to_bytes(4, "big") + body.getvalue()
         partition = crc32(repr(key).encode()) % self.partitions

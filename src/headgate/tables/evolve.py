@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from pyspark.sql import types as t
 
 from headgate.decode.connect import is_envelope
-from headgate.decode.debezium import ChangeReader, envelope_columns
+from headgate.decode.debezium import ChangeReader, envelope_columns, is_control
 from headgate.decode.json_plain import JsonReader, parse_columns
 from headgate.decode.project import case_conflict, fits, paths, renamed
 from headgate.decode.reader import Reader
@@ -119,6 +119,12 @@ class SchemasInPlay:
                 messages = list(peek()) if messages is None else messages
                 reader = self._of_first(part, messages)
             if reader is not None:
+                if self._spec.is_upsert and is_control(reader.type, reader.record_name):
+                    raise TableStopped(
+                        f"Topic '{self._spec.topic}' holds Debezium's own records, {reader.record_name}, "
+                        "and no rows.",
+                        "Disable the table, or leave the topic out: `exclude: true` in the configuration.",
+                    )
                 found[part.name] = reader.type
                 events = part is self._value and isinstance(reader, ChangeReader)
                 extra_columns = [*extra_columns, *(CHANGE_COLUMNS.fields if events else ())]

@@ -140,3 +140,20 @@ def test_other_partitions_are_refused(drive: Drive, keyed: Keyed, partition: str
     with pytest.raises(TableStopped, match="a record that deletes a row says nothing but its key"):
         drive.run_all(drive.materializer())
     assert drive.lake.load(drive.topic) is None, "nothing was changed"
+
+
+@pytest.mark.parametrize("deletes", [Deletes.DELETION_VECTORS, Deletes.COPY_ON_WRITE])
+def test_the_table_follows_its_schema(drive: Drive, keyed: Keyed, deletes: Deletes) -> None:
+    drive.spec = replace(drive.spec, deletes=deletes)
+    materializer = drive.materializer()
+    for number in range(4):
+        keyed.put((number, "eu"), {"id": number, "name": "first", "amount": number})
+    keyed.flush()
+    drive.run_all(materializer)
+    later = keyed.reveal()
+    keyed.put_hidden((1, "eu"), {"id": 1, "name": "second", "amount": 5, "v2": 7}, later)
+    keyed.put((2, "eu"), None)
+    keyed.flush()
+    drive.run_all(materializer)
+    found = {row["id"]: (row["name"], row["v2"]) for row in drive.rows()}
+    assert found == {0: ("first", None), 1: ("second", 7), 3: ("first", None)}
