@@ -53,7 +53,7 @@ CHANGE = t.StructType(
 
 _UPSERTS = ("c", "r", "u")
 _OPERATIONS = (*_UPSERTS, "d", "t", "m")
-_BINLOG = r"^(.*?)\.?([0-9]{1,18})$"
+_BINLOG = r"^(.*?)\.?(?<![0-9])([0-9]{1,18})$"
 _MARIADB_GTID = r"^([0-9]{1,18})-[0-9]{1,18}-([0-9]{1,18})$"
 _SQL_SERVER_LSN = r"^[0-9a-fA-F]{8}:[0-9a-fA-F]{8}:[0-9a-fA-F]{4}$"
 _CONTROL_NAME = re.compile(

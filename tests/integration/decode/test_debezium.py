@@ -16,6 +16,7 @@ from pyspark.sql import types as t
 from headgate.decode.avro import AvroReader
 from headgate.decode.debezium import CHANGE, ChangeReader, envelope_columns
 from headgate.decode.json_plain import ConnectJsonReader, JsonReader, parse_columns
+from headgate.decode.json_schema import JsonSchemaReader
 from headgate.decode.project import same_type
 from headgate.decode.reader import Reader
 from tests.support.debezium import PLACEHOLDER, START, Events, Message, SourceTable
@@ -332,6 +333,54 @@ def test_malformed_events(spark: SparkSession, form: Form) -> None:
     assert all(one.problem and "change event" not in one.problem for one in found[6:9])
     if form is Form.JSON:
         assert found[9].problem == "is a change event without an operation"
+
+
+def test_events_of_a_json_schema(spark: SparkSession) -> None:
+    """As Connect's converter for JSON Schema writes it: the logical types are titles."""
+
+    def whole(bits: str, title: str | None = None) -> dict[str, Any]:
+        return {"type": "integer", "connect.type": bits} | ({"title": title} if title else {})
+
+    def optional(inner: dict[str, Any]) -> dict[str, Any]:
+        return {"oneOf": [{"type": "null"}, inner]}
+
+    row = {
+        "type": "object",
+        "title": "shop.public.orders.Value",
+        "properties": {
+            "id": whole("int32"),
+            "due": optional(whole("int32", "io.debezium.time.Date")),
+            "body": optional({"type": "string"}),
+        },
+    }
+    source = {"connector": {"type": "string"}, "name": {"type": "string"}, "lsn": optional(whole("int64"))}
+    properties = {
+        "before": optional(row),
+        "after": optional(row),
+        "source": {"type": "object", "properties": source},
+        "op": {"type": "string"},
+        "ts_ms": optional(whole("int64")),
+    }
+    schema = {"type": "object", "title": "shop.public.orders.Envelope", "properties": properties}
+    reader = ChangeReader(JsonSchemaReader(json.dumps(schema)))
+    assert reader.record_name == "shop.public.orders.Value"
+    after = {"id": 1, "due": 19_874, "body": PLACEHOLDER}
+    event = {
+        "op": "u",
+        "after": after,
+        "source": {"connector": "postgresql", "name": "s", "lsn": 7},
+        "ts_ms": 5,
+    }
+    deleted = event | {"op": "d", "before": {"id": 1}, "after": None}
+    found = read(spark, reader, [json.dumps(one).encode() for one in (event, deleted)])
+    assert [one.row for one in found] == [
+        {"id": 1, "due": date(2024, 5, 31), "body": PLACEHOLDER},
+        {"id": 1, "due": None, "body": None},
+    ]
+    at = datetime(1970, 1, 1, 0, 0, 0, 5_000, UTC)
+    change = {"source": "postgresql/s", "position": _bytes(7), "at": at}
+    assert found[0].change == change | {"op": "upsert", "missing": ["body"]}
+    assert found[1].change == change | {"op": "delete", "missing": []}
 
 
 def test_a_row_before_that_is_another(spark: SparkSession) -> None:

@@ -8,7 +8,7 @@ from pyspark.sql import types as t
 
 from headgate.decode.avro import AvroReader
 from headgate.decode.connect import is_envelope
-from headgate.decode.debezium import ChangeReader, envelope_columns, is_control
+from headgate.decode.debezium import ChangeReader, _uuid, envelope_columns, is_control
 from headgate.decode.json_plain import ConnectJsonReader, JsonReader, parse_columns
 from headgate.errors import UnsupportedSchema
 from tests.support.debezium import Events, SourceTable
@@ -108,3 +108,7 @@ def test_a_simulated_table(database: Database) -> None:
     assert all(state[key]["total"] == row["total"] for key, row in rows.items())
     assert {m.event["op"] for m in one if m.event is not None} == {"c", "u", "d"}
     assert len(tables[0].snapshot()) == len(rows)
+
+
+def test_a_uuid_is_made_of_bytes_as_java_does() -> None:
+    assert _uuid(b"hello") == "5d41402a-bc4b-3a76-b971-9d911017c592"
