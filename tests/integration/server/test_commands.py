@@ -134,7 +134,7 @@ def test_a_sync_gives_up_in_time(served: Served, topic: str) -> None:
     ("option", "value", "supported"),
     [
         ("--formats", "iceberg,delta", "iceberg"),
-        ("--mode", "upsert", "append"),
+        ("--mode", "merge", "auto, append, upsert, scd2"),
         ("--on-error", "ignore", "suspend, skip, log"),
     ],
 )
