@@ -41,7 +41,7 @@ def test_a_topic_that_is_not_there(stack: Stack) -> None:
     [
         ("--formats", "delta", "The format 'delta' is not supported. Supported now: iceberg."),
         ("--formats", "iceberg,hudi", "The format 'hudi' is not supported."),
-        ("--mode", "upsert", "The mode 'upsert' is not supported. Supported now: append."),
+        ("--mode", "merge", "The mode 'merge' is not supported. Supported now: auto, append, upsert, scd2."),
         ("--on-error", "no", "The error policy 'no' is not supported. Supported now: suspend, skip, log."),
         ("--freshness", "soon", "'soon' is not a duration."),
         ("--freshness", "0.5s", "0.5"),
