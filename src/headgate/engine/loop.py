@@ -276,7 +276,7 @@ class Loop:
             self._tell(topic, task, TableState.PENDING, reason)
             return
         task.schemaless = False
-        task.finished(report, time.time())
+        task.finished(report, now, time.time())
 
     def _after_failure(self, topic: str, task: TableTask, error: Exception, now: float) -> None:
         task.failed(now)

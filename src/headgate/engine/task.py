@@ -27,6 +27,8 @@ class TableTask:
     retry_at: float = 0.0
     failures: int = 0
     batch_seconds: float = 0.0
+    # When the last batch came to its end; what ended before this engine began was long ago.
+    ended_at: float = float("-inf")
     last_batch: Mapping[str, Any] | None = None
     # The same instant as `waiting_since`, on the clock that people read.
     behind_since: float | None = None
@@ -71,15 +73,17 @@ class TableTask:
         if behind == 0 or self.waiting_since is None:
             return False
         spec = self.materializer.spec
-        # Begin early enough to be done in time, as far as the last batch tells.
-        waited = now - self.waiting_since + self.batch_seconds
+        # Begin early enough to be done in time, as far as the last batch tells. After a silence there is
+        # nothing to wait for: batches are at least so far apart.
+        waited = now - min(self.waiting_since, self.ended_at) + self.batch_seconds
         return waited >= spec.freshness_seconds or behind * self.materializer.record_bytes >= spec.flush_bytes
 
-    def finished(self, report: BatchReport | None, wall: float) -> None:
+    def finished(self, report: BatchReport | None, now: float, wall: float) -> None:
         """A batch came to its end; what arrived meanwhile waits from the next look on."""
         self.waiting_since = self.behind_since = None
         if report is None:
             return
+        self.ended_at = now
         self.backlog = self.view is not None and not _reached(report.batch.end, self.view.ends)
         self.batch_seconds = report.seconds
         self.last_batch = {

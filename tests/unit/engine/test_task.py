@@ -29,7 +29,8 @@ def view(end: int) -> TopicView:
 
 
 def opened(offset: int) -> TableTask:
-    task = TableTask(cast(Materializer, AtPosition(offset)), opened=True)
+    """Whose last batch has just come to its end, at 100."""
+    task = TableTask(cast(Materializer, AtPosition(offset)), opened=True, ended_at=100)
     task.see(view(offset), now=0, wall=0)
     return task
 
@@ -48,6 +49,11 @@ def test_freshness() -> None:
     assert not task.due(task.see(view(6), now=100, wall=0), now=100)
     assert not task.due(task.see(view(7), now=109, wall=0), now=109)
     assert task.due(task.see(view(7), now=110, wall=0), now=110)
+
+
+def test_after_a_silence_nothing_is_waited_for() -> None:
+    task = opened(5)
+    assert task.due(task.see(view(6), now=500, wall=0), now=500)
 
 
 def test_a_slow_batch_begins_earlier() -> None:
@@ -76,9 +82,9 @@ def test_a_batch_cut_at_its_bounds_is_followed_at_once() -> None:
     start = Position("C", "T", {0: 5})
     report = BatchReport(Batch(start, start.advanced_to({0: 10})), 1, 5, 50, 1.0)
     cast(AtPosition, task.materializer).position = report.batch.end
-    task.finished(report, wall=0)
+    task.finished(report, now=101, wall=0)
     assert task.due(task.see(view(20), now=101, wall=0), now=101)
-    task.finished(BatchReport(Batch(start, start.advanced_to({0: 20})), 2, 10, 100, 1.0), wall=0)
+    task.finished(BatchReport(Batch(start, start.advanced_to({0: 20})), 2, 10, 100, 1.0), now=101, wall=0)
     cast(AtPosition, task.materializer).position = start.advanced_to({0: 20})
     assert not task.due(task.see(view(21), now=102, wall=0), now=102)
 
