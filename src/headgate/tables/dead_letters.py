@@ -18,7 +18,6 @@ from pyspark.sql import types as t
 from headgate.errors import StaleBatch
 from headgate.failpoints import failpoint
 from headgate.model import DEAD_LETTERS_KEY, OPERATION_KEY, Batch, Metadata, Position
-from headgate.spark import CATALOG
 from headgate.tables.lake import Lake
 from headgate.tables.lane import SparkLane
 from headgate.tables.records import METADATA_TYPES, SOURCE, TIMESTAMP_TYPES, all_headers
@@ -268,7 +267,7 @@ class DeadLetters:
 
     @property
     def _sql(self) -> str:
-        return ".".join(f"`{part.replace('`', '``')}`" for part in (CATALOG, self._lake.namespace, self.name))
+        return self._lake.sql_name(self.name)
 
     def _publish(self) -> None:
         """What the topic has not seen yet, however it came to that."""

@@ -174,10 +174,6 @@ class KeyIndex:
         on_disk = self._db.property_int_value("rocksdb.total-sst-files-size") or 0
         return int(on_disk) + int(self._db.property_int_value("rocksdb.cur-size-all-mem-tables") or 0)
 
-    def keys(self) -> int:
-        """About how many keys it knows, deleted ones included."""
-        return int(self._db.property_int_value("rocksdb.estimate-num-keys") or 0)
-
     def get(self, ids: Sequence[bytes]) -> list[Place | None]:
         """In the order of `ids`, which should be sorted: neighbours share blocks."""
         found = self.find(ids)

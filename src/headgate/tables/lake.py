@@ -32,6 +32,7 @@ from headgate.model import (
 )
 from headgate.partition import PartitionField
 from headgate.spark import CATALOG
+from headgate.tables.handles import array
 
 log = logging.getLogger(__name__)
 
@@ -273,7 +274,11 @@ class Lake:
     def rows(self, spark: SparkSession, table: Any, topic: str, head: Any) -> DataFrame:
         """The table's rows as of a snapshot, `_file` and `_pos` among the columns that can be asked for."""
         reader = spark.read.format("iceberg").option("versionAsOf", str(head.snapshotId()))
-        return reader.load(".".join(quoted(part) for part in (CATALOG, self.namespace, topic)))
+        return reader.load(self.sql_name(topic))
+
+    def sql_name(self, topic: str) -> str:
+        """The table as SQL names it."""
+        return ".".join(quoted(part) for part in (CATALOG, self.namespace, topic))
 
     def partition_of(self, table: Any) -> list[Column]:
         """Which bucket a row falls into, for each partition field, as Iceberg's own functions say."""
@@ -340,7 +345,7 @@ class Lake:
             return builder.build()
 
     def _namespace(self) -> Any:
-        levels = self._array(self._jvm.java.lang.String, self.namespace)
+        levels = array(self._gateway, self._jvm.java.lang.String, self.namespace)
         return self._jvm.org.apache.iceberg.catalog.Namespace.of(levels)
 
     def _identifier(self, topic: str) -> Any:
@@ -359,25 +364,21 @@ class Lake:
         same = lookup.findStatic(
             java.Class.forName("java.util.Objects"),
             "equals",
-            types.methodType(java.Boolean.TYPE, anything, self._array(java.Class, anything)),
+            types.methodType(java.Boolean.TYPE, anything, array(self._gateway, java.Class, anything)),
         )
         newest = lookup.findStatic(
             java.Class.forName("org.apache.iceberg.relocated.com.google.common.collect.Iterables"),
             "getFirst",
-            types.methodType(anything, iterable, self._array(java.Class, anything)),
+            types.methodType(anything, iterable, array(self._gateway, java.Class, anything)),
         )
-        newest_or_none = handles.insertArguments(newest, 1, self._array(java.Object, None))
-        is_head = handles.insertArguments(same, 0, self._array(java.Object, head))
+        newest_or_none = handles.insertArguments(newest, 1, array(self._gateway, java.Object, None))
+        is_head = handles.insertArguments(same, 0, array(self._gateway, java.Object, head))
         return java.invoke.MethodHandleProxies.asInterfaceInstance(
             java.Class.forName("org.apache.iceberg.SnapshotAncestryValidator"),
-            handles.filterArguments(is_head, 0, self._array(java.invoke.MethodHandle, newest_or_none)),
+            handles.filterArguments(
+                is_head, 0, array(self._gateway, java.invoke.MethodHandle, newest_or_none)
+            ),
         )
-
-    def _array(self, kind: Any, *items: Any) -> Any:
-        found = self._gateway.new_array(kind, len(items))
-        for index, item in enumerate(items):
-            found[index] = item
-        return found
 
 
 def quoted(name: str) -> str:

@@ -9,6 +9,8 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.tables.handles import array
+
 
 @dataclass(frozen=True)
 class LiveFile:
@@ -93,9 +95,7 @@ class LiveFiles:
         )
         tasks = self._jvm.java.util.ArrayList()
         for one in files:
-            deletes = self._gateway.new_array(iceberg.DeleteFile, len(one.deletes))
-            for number, delete in enumerate(one.deletes):
-                deletes[number] = delete
+            deletes = array(self._gateway, iceberg.DeleteFile, *one.deletes)
             spec = iceberg.PartitionSpecParser.toJson(table.specs().get(one.spec_id))
             tasks.add(iceberg.BaseFileScanTask(one.file, deletes, schema, spec, residuals))
         group = str(uuid4())

@@ -159,11 +159,6 @@ class Materializer:
         self._table = None
         self.position = None
 
-    def close(self) -> None:
-        """Another may take up the table here."""
-        if self._index is not None:
-            self._index.close()
-
     def lag(self, view: TopicView) -> int:
         """Offsets still to read; before the table is open, all that the topic has."""
         at = self.position or Position(view.cluster_id, view.topic.id, view.earliest)
