@@ -9,6 +9,7 @@ HeadgateError
 │   ├── CommitUnknown       a commit was sent and its outcome was not learned; read the position, then go on
 │   ├── IndexLost           the key index of an upsert table cannot be read; it is built anew
 │   ├── RowsChanged         a batch was not the same at a second look: compaction was at work in the topic
+│   ├── StaleLog            another engine has committed to the Delta log: it is read again
 │   └── StaleBatch          another engine has committed past this batch: look again before writing
 └── TerminalError           the same call fails again until somebody changes something
     ├── ConfigError
@@ -20,6 +21,7 @@ HeadgateError
     ├── PortTaken
     ├── PrerequisiteMissing
     ├── UnsupportedSchema   a schema that no table can be made from
+    ├── MirrorStopped       the Delta log cannot follow its table: the table goes on without it
     └── TableStopped        what suspends a table
         ├── PositionMissing
         ├── TopicReplaced
@@ -84,6 +86,10 @@ class RowsChanged(TransientError):
     """Records of a batch were gone at a second look: the topic is compacted, and the next look sees it so."""
 
 
+class StaleLog(TransientError):
+    """A version of the Delta log that was to be written is there already: the log is read again."""
+
+
 class TerminalError(HeadgateError):
     """The same call fails again until somebody changes something."""
 
@@ -122,6 +128,10 @@ class PrerequisiteMissing(TerminalError):
 
 class UnsupportedSchema(TerminalError):
     """No table can be made from this schema; the message names the path of the field."""
+
+
+class MirrorStopped(TerminalError):
+    """The Delta log was changed by others, is damaged or lost, or cannot say what the table says."""
 
 
 class TableStopped(TerminalError):
