@@ -60,6 +60,7 @@ def test_a_table_of_two_formats(stack: Stack) -> None:
     # A rename writes files anew, if that is wanted.
     assert "--rewrite" in refused(stack, "table", "alter", TOPIC, "--rename", "text=label")
     stack.run("table", "alter", TOPIC, "--rename", "text=label", "--rewrite")
+    sync(stack, feed, 4)
     wait_for("the new name", lambda: has_column(stack, "label"), 120)
 
     # Another's commit in the log stops the mirror, and the mirror alone.

@@ -16,6 +16,8 @@ DELETES_TAG = "headgate.deletes"
 # No other writer knows this feature, so that none writes here, nor cleans up: Delta's VACUUM would take
 # Iceberg's metadata for garbage.
 OWN_FEATURE = "headgate"
+# Not every engine asks for features before it cleans up; but all ask how old a file must be for that.
+FOR_EVER = "interval 36500 days"
 COLUMN_MAPPING, VECTORS, ROWS = "columnMapping", "deletionVectors", "rowTracking"
 _WRITER_FEATURES = ("domainMetadata", "inCommitTimestamp", OWN_FEATURE)
 # Iceberg's names for the columns that say which row a row is.
@@ -56,6 +58,7 @@ def metadata_action(
         "delta.columnMapping.maxColumnId": str(schema.last_id),
         "delta.enableInCommitTimestamps": "true",
         "delta.checkpointInterval": str(CHECKPOINT_EVERY),
+        "delta.deletedFileRetentionDuration": FOR_EVER,
     }
     if VECTORS in features:
         configuration["delta.enableDeletionVectors"] = "true"

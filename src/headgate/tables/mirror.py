@@ -360,6 +360,8 @@ class DeltaMirror:
             for path, deletes in files.vectors.items()
             if deletes
         }
+        # Position deletes of a whole partition may be about other files of it.
+        blobs = {path: blob for path, blob in blobs.items() if blob.cardinality}
         described = self._described(state, view, state.protocol, blobs, mirrored, with_rows)
         vectors = self._write_vectors(log, state.version + 1, mirrored, blobs)
         actions: list[Json] = [

@@ -51,6 +51,8 @@ class MirrorSource:
         self._spellings: dict[str, str] = {}
         self._schemas: dict[int, Json] = {}
         self._specs: dict[int, Any] = {}
+        # Data files as Iceberg spells their locations: position deletes name them so.
+        self._locations: dict[str, str] = {}
 
     def spelling(self, name: str) -> str:
         """A column's name as it is in Parquet files."""
@@ -95,7 +97,9 @@ class MirrorSource:
             listed = self._list(tasks)
         finally:
             tasks.close()
-        return {self.relative(table, task.file()): (task.file(), tuple(task.deletes())) for task in listed}
+        found = {self.relative(table, task.file()): (task.file(), tuple(task.deletes())) for task in listed}
+        self._locations = {path: str(file.location()) for path, (file, deletes) in found.items() if deletes}
+        return found
 
     def data_file(self, table: Any, file: Any) -> DataFile:
         return self._data_file(table, file)
@@ -142,8 +146,7 @@ class MirrorSource:
         listed = self._jvm.java.util.ArrayList()
         for one in deletes:
             listed.add(one)
-        location = f"{str(table.location()).rstrip('/')}/{path}"
-        index = loader.loadPositionDeletes(listed, location)
+        index = loader.loadPositionDeletes(listed, self._locations[path])
         # Which rows are gone is known before: the index gives bytes once.
         count = int(index.cardinality())
         return Blob(bytes(index.serialize().array()), count)
