@@ -86,7 +86,7 @@ class History:
         return {field.name: _value(field.dataType, number) for field in self.columns.fields}
 
     def delete(self, remainder: int, of: int = 7) -> None:
-        self.sql(f"delete from {self.sql_name} where id % {of} = {remainder} and length(_file) > 0")
+        self.sql(f"delete from {self.sql_name} where pmod(id, {of}) = {remainder} and length(_file) > 0")
         self.rows = [row for row in self.rows if row["id"] % of != remainder]
         self._after()
 
@@ -143,7 +143,7 @@ class History:
         self._after()
 
     def rollback(self, snapshot: int) -> None:
-        self.sql(f"call lake.system.rollback_to_snapshot('{self.lake.namespace}.`{self.topic}`', {snapshot})")
+        self.sql(f"call lake.system.set_current_snapshot('{self.lake.namespace}.`{self.topic}`', {snapshot})")
         _, rows = self.saved[snapshot]
         # The schema does not go back with the rows.
         names = [field.name for field in self.columns.fields]
