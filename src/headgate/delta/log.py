@@ -243,6 +243,10 @@ class DeltaLog:
             self._commit(version)
         return self._entries[version]
 
+    def oldest(self) -> int | None:
+        """The snapshot that the first version shows which there is."""
+        return self._entry(self.listing().commits[0]).snapshot
+
     def history(self) -> Iterator[tuple[int, Entry]]:
         """The versions that there are, the oldest first."""
         for version in self.listing().commits:

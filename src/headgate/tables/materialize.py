@@ -41,7 +41,7 @@ from headgate.tables.key_index import KeyIndex
 from headgate.tables.key_places import KeyPlaces
 from headgate.tables.lake import FileChanges, Lake
 from headgate.tables.lane import MANY_PARTITIONS, BadGroup, SparkLane, Staged
-from headgate.tables.mirror import DeltaMirror
+from headgate.tables.mirror import CREATING, GENERATION_KEY, DeltaMirror
 from headgate.tables.plan import Limits, check_retained, check_source, lag, lost_ranges, plan_batch
 from headgate.tables.position import read_position
 from headgate.tables.records import POSITION_COLUMN, RecordPlan
@@ -473,6 +473,7 @@ class Materializer:
         properties = {
             ENABLEMENT_KEY: self._enablement,
             FORMATS_KEY: ",".join(self.spec.formats),
+            **({GENERATION_KEY: f"{CREATING} 1"} if self.spec.has_delta else {}),
             **settled_properties(spec),
             **self._in_play.first_properties(),
         }

@@ -38,7 +38,7 @@ from headgate.delta.vectors import Blob, file_name, pack
 from headgate.errors import MirrorStopped, StaleLog
 from headgate.failpoints import failpoint
 from headgate.tables.lake import Lake
-from headgate.tables.mirror_source import DataFile, MirrorSource, held_names
+from headgate.tables.mirror_source import DataFile, MirrorSource, held_names, items
 
 Json = dict[str, Any]
 # The log's number, once there is one; before and after it, what is being done to it.
@@ -98,15 +98,19 @@ class DeltaMirror:
         self._log: DeltaLog | None = None
         self._files: Files | None = None
         self._state: LogState | None = None
-        # The metadata that the log was last compared with, and the snapshots that there were.
+        # The metadata that the log was last compared with, and how many snapshots there were.
         self._which: tuple[str, str] | None = None
         self._seen: str | None = None
-        self._snapshots: frozenset[int] = frozenset()
+        self._snapshots = 0
+        # The snapshot that the log's first version shows.
+        self._oldest: int | None = None
+        self._views: dict[int, DeltaSchema] = {}
         self._names: dict[str, Mapping[int, tuple[int | None, str]]] = {}
 
     def forget(self) -> None:
         """Trust nothing that was read before."""
-        self._state = self._seen = self._log = self._files = None
+        self._state = self._seen = self._log = self._files = self._oldest = None
+        self._views = {}
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -163,7 +167,9 @@ class DeltaMirror:
             return 0
         log = self._open(table)
         there = snapshot_ids(table) if kept is None else kept
-        return log.truncate(self._state, log.first_shown(self._state, set(there)))
+        cut = log.truncate(self._state, log.first_shown(self._state, set(there)))
+        self._oldest = log.oldest()
+        return cut
 
     # -- following
 
@@ -194,11 +200,15 @@ class DeltaMirror:
         if str(table.properties().get(GENERATION_KEY)) != str(number):
             self._lake.set_property(table, GENERATION_KEY, str(number))
             table.refresh()
-        self._state, self._seen = state, str(table.operations().current().metadataFileLocation())
-        snapshots = snapshot_ids(table)
-        if self._snapshots - snapshots:
-            # Somebody has expired snapshots without a word.
-            log.truncate(state, log.first_shown(state, set(snapshots)))
+        metadata = table.operations().current()
+        self._state, self._seen = state, str(metadata.metadataFileLocation())
+        snapshots = int(metadata.snapshots().size())
+        self._oldest = log.oldest() if self._oldest is None else self._oldest
+        expired = self._oldest is not None and table.snapshot(self._oldest) is None
+        if expired or snapshots < self._snapshots:
+            # Some have expired, perhaps by another's hand.
+            log.truncate(state, log.first_shown(state, set(snapshot_ids(table))))
+            self._oldest = log.oldest()
         self._snapshots = snapshots
 
     def _load(self, log: DeltaLog, number: int, doing: str | None) -> LogState | None:
@@ -235,6 +245,7 @@ class DeltaMirror:
             str(metadata.uuid()), number, str(metadata.metadataFileLocation()), _id(snapshot), view.schema_id
         )
         self._commit(table, log, state, view, mirrored, files, "CREATE TABLE", True, rows)
+        self._oldest = None
 
     def _follow(self, table: Any, log: DeltaLog, state: LogState, metadata: Any) -> None:
         mirrored = state.mirrored
@@ -501,17 +512,20 @@ class DeltaMirror:
     # -- views
 
     def _view(self, metadata: Any, snapshot: Any | None, schema_id: int) -> View:
-        schemas = self._source.schemas(metadata)
-        earlier = [schema for number, schema in schemas.items() if number <= schema_id]
-        made = delta_schema(schemas[schema_id], earlier, self._source.spelling)
+        made = self._views.get(schema_id)
+        if made is None:
+            schemas = self._source.schemas(metadata)
+            earlier = [schema for number, schema in schemas.items() if number <= schema_id]
+            made = delta_schema(schemas[schema_id], earlier, self._source.spelling)
+            self._views[schema_id] = made
         if self.is_alone and made.inexact:
             raise MirrorStopped(
                 f"Delta has no type for columns of table '{self._topic}': {', '.join(made.inexact)}.",
                 f"Have it as Iceberg too: `headgate table alter {self._topic} --formats iceberg,delta`.",
             )
         properties = {
-            str(key): str(value)
-            for key, value in dict(metadata.properties()).items()
+            key: value
+            for key, value in self._source.properties(metadata).items()
             if key not in _OWN_PROPERTIES
         }
         at = int(metadata.lastUpdatedMillis() if snapshot is None else snapshot.timestampMillis())
@@ -571,7 +585,8 @@ def _generation(said: str | None) -> tuple[int, str | None]:
 
 
 def snapshot_ids(table: Any) -> frozenset[int]:
-    return frozenset(int(one.snapshotId()) for one in table.snapshots())
+    listed = table.operations().current().snapshots()
+    return frozenset(int(one.snapshotId()) for one in items(listed))
 
 
 def _tracks_rows(state: LogState) -> bool:

@@ -15,6 +15,8 @@ from headgate.errors import MirrorStopped
 from headgate.tables.handles import function
 
 Json = dict[str, Any]
+# Between properties, and between their names and values: nobody writes these.
+_NEXT, _IS = "\x1e", "\x1f"
 _FIELD_ID = b"PARQUET:field_id"
 # Iceberg's own columns have ids from here on.
 _RESERVED_IDS = 2**31 - 1 - 201
@@ -48,6 +50,12 @@ class MirrorSource:
         self._gateway: Any = spark.sparkContext._gateway
         self._jvm = cast(Any, spark._jvm)
         self._topic = topic
+        # Each step of a Java name is a call: classes are looked up once.
+        iceberg = self._jvm.org.apache.iceberg
+        common = iceberg.relocated.com.google.common
+        self._parse_file = iceberg.ContentFileParser
+        self._lists = common.collect.Lists
+        self._pairs = common.base.Joiner.on(_NEXT).withKeyValueSeparator(_IS)
         self._spellings: dict[str, str] = {}
         self._schemas: dict[int, Json] = {}
         self._specs: dict[int, Any] = {}
@@ -63,26 +71,41 @@ class MirrorSource:
 
     def schemas(self, metadata: Any) -> dict[int, Json]:
         """All that the table ever had, by id, in the order in which they came."""
-        for schema in metadata.schemas():
-            if schema.schemaId() not in self._schemas:
-                text = self._jvm.org.apache.iceberg.SchemaParser.toJson(schema)
-                self._schemas[schema.schemaId()] = json.loads(text)
-        return dict(sorted(self._schemas.items()))
+        listed = metadata.schemas()
+        if listed.size() != len(self._schemas):
+            for schema in items(listed):
+                if schema.schemaId() not in self._schemas:
+                    text = self._jvm.org.apache.iceberg.SchemaParser.toJson(schema)
+                    self._schemas[schema.schemaId()] = json.loads(text)
+            self._schemas = dict(sorted(self._schemas.items()))
+        return self._schemas
+
+    def properties(self, metadata: Any) -> dict[str, str]:
+        """In one call: each entry of a Java map would be several."""
+        said = metadata.properties()
+        text = str(self._pairs.join(said))
+        found = [pair.split(_IS) for pair in text.split(_NEXT)] if text else []
+        if all(len(pair) == 2 for pair in found) and len(found) == said.size():
+            return {key: value for key, value in found}  # noqa: C416 - pairs are lists
+        return {str(key): str(said.get(key)) for key in said}
 
     def changes(self, table: Any, snapshot: Any) -> Changes:
         io = table.io()
-        added = tuple(self._data_file(table, file) for file in snapshot.addedDataFiles(io))
-        removed = tuple(self.relative(table, file) for file in snapshot.removedDataFiles(io))
+        root = _root(table)
+        added = tuple(self._data_file(table, file, root) for file in items(snapshot.addedDataFiles(io)))
+        removed = tuple(
+            self._relative(root, str(file.location())) for file in items(snapshot.removedDataFiles(io))
+        )
         vectors: dict[str, Any] = {}
         partial = False
-        for file in self._list(snapshot.removedDeleteFiles(io)):
+        for file in items(self._list(snapshot.removedDeleteFiles(io))):
             if self._is_vector(file):
-                vectors.setdefault(self._relative(table, str(file.referencedDataFile())), None)
+                vectors.setdefault(self._relative(root, str(file.referencedDataFile())), None)
             else:
                 partial = True
-        for file in self._list(snapshot.addedDeleteFiles(io)):
+        for file in items(self._list(snapshot.addedDeleteFiles(io))):
             if self._is_vector(file):
-                vectors[self._relative(table, str(file.referencedDataFile()))] = file
+                vectors[self._relative(root, str(file.referencedDataFile()))] = file
             else:
                 partial = True
         return Changes(added, removed, vectors, partial)
@@ -97,12 +120,19 @@ class MirrorSource:
             listed = self._list(tasks)
         finally:
             tasks.close()
-        found = {self.relative(table, task.file()): (task.file(), tuple(task.deletes())) for task in listed}
-        self._locations = {path: str(file.location()) for path, (file, deletes) in found.items() if deletes}
+        root, found = _root(table), {}
+        self._locations = {}
+        for task in items(listed):
+            file, deletes = task.file(), tuple(items(task.deletes()))
+            location = str(file.location())
+            path = self._relative(root, location)
+            found[path] = (file, deletes)
+            if deletes:
+                self._locations[path] = location
         return found
 
     def data_file(self, table: Any, file: Any) -> DataFile:
-        return self._data_file(table, file)
+        return self._data_file(table, file, _root(table))
 
     def deletes_tag(self, deletes: Iterable[Any]) -> str | None:
         """Which delete files these are, in a few letters."""
@@ -123,7 +153,7 @@ class MirrorSource:
                 )
         if len(deletes) == 1 and self._is_vector(deletes[0]):
             (vector,) = deletes
-            with files.open(self._relative(table, str(vector.location()))) as file:
+            with files.open(self._relative(_root(table), str(vector.location()))) as file:
                 file.seek(vector.contentOffset())
                 data = file.read(vector.contentSizeInBytes())
             try:
@@ -151,11 +181,8 @@ class MirrorSource:
         count = int(index.cardinality())
         return Blob(bytes(index.serialize().array()), count)
 
-    def relative(self, table: Any, file: Any) -> str:
-        return self._relative(table, str(file.location()))
-
-    def _relative(self, table: Any, location: str) -> str:
-        root, found = _plain(str(table.location())).rstrip("/") + "/", _plain(location)
+    def _relative(self, root: str, location: str) -> str:
+        found = _plain(location)
         if not found.startswith(root):
             raise MirrorStopped(
                 f"File {location} of table '{self._topic}' lies outside of the table's folder: readers of "
@@ -164,23 +191,22 @@ class MirrorSource:
             )
         return found.removeprefix(root)
 
-    def _data_file(self, table: Any, file: Any) -> DataFile:
+    def _data_file(self, table: Any, file: Any, root: str) -> DataFile:
         spec_id = int(file.specId())
         if spec_id not in self._specs:
             self._specs[spec_id] = table.specs().get(spec_id)
-        text = self._jvm.org.apache.iceberg.ContentFileParser.toJson(file, self._specs[spec_id])
-        said = json.loads(text)
+        said = json.loads(self._parse_file.toJson(file, self._specs[spec_id]))
         if said["file-format"] != "parquet":
             raise MirrorStopped(
-                f"Table '{self._topic}' has a file that is not Parquet: {file.location()}.",
+                f"Table '{self._topic}' has a file that is not Parquet: {said['file-path']}.",
                 f"Write it anew: `headgate table compact {self._topic} --all`.",
             )
         first, sequence = said.get("first-row-id"), file.dataSequenceNumber()
         rows = None if first is None or sequence is None else (int(first), int(sequence))
-        return DataFile(self.relative(table, file), said, rows)
+        return DataFile(self._relative(root, said["file-path"]), said, rows)
 
     def _list(self, iterable: Any) -> Any:
-        return self._jvm.org.apache.iceberg.relocated.com.google.common.collect.Lists.newArrayList(iterable)
+        return self._lists.newArrayList(iterable)
 
     def _is_vector(self, file: Any) -> bool:
         return str(file.format().name()) == "PUFFIN"
@@ -211,6 +237,15 @@ def _inside(kind: Any) -> list[Any]:
     if pa.types.is_list(kind):
         return [kind.value_field]
     return []
+
+
+def items(listed: Any) -> list[Any]:
+    """Of a Java list. To iterate it costs an exception at its end, which is dear."""
+    return [listed.get(index) for index in range(listed.size())]
+
+
+def _root(table: Any) -> str:
+    return _plain(str(table.location())).rstrip("/") + "/"
 
 
 def _plain(location: str) -> str:
