@@ -330,6 +330,11 @@ class Settings(Section):
         return self.data / "catalog.db"
 
     @property
+    def checkpoints(self) -> str:
+        """Where statements keep their progress and state, as a URI."""
+        return self.statements.checkpoints or (self.data / "statements").as_uri()
+
+    @property
     def warehouse(self) -> str:
         """The embedded catalog's root."""
         return self.catalog.warehouse or (self.data / "warehouse").as_uri()

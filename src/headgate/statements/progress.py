@@ -9,7 +9,7 @@ from typing import Any
 
 from headgate.statements.scan import BAD, ROWS
 
-_TOPIC = re.compile(r"Subscribe\[(.*)\]")
+_TOPIC = re.compile(r"Subscribe\[([^\]]*)\]")
 
 
 @dataclass(frozen=True)

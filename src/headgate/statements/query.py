@@ -90,7 +90,7 @@ class StatementQuery:
         self._event_time = EventTime()
         #: By the name of an observation: the topic that it is about.
         self._scans: dict[str, str] = {}
-        self._last_batch = -1
+        self._last_batch, self._looked_at_ends = -1, False
         self.totals = totals or Totals()
         self.progress: Progress | None = None
 
@@ -122,7 +122,7 @@ class StatementQuery:
             .trigger(**trigger)
             .foreachBatch(self._batch)
         )
-        self._last_batch = -1
+        self._last_batch, self._looked_at_ends = -1, False
         self._started.clear()
         context = self._spark.sparkContext
         # Statements share the engine fairly, whatever each has to do.
@@ -138,8 +138,22 @@ class StatementQuery:
         # The first one may come before `start` has the query in its hands.
         if not self._started.wait(STOP_SECONDS) or self._sink is None or self._query is None:
             raise AssertionError("a batch of no query")
+        if not self._looked_at_ends:
+            self._look_at_ends()
         self._sink(rows, number)
         self._event_time.batch_ran(self._query)
+
+    def _look_at_ends(self) -> None:
+        """Spark's Kafka source falls over its own metrics after a batch that is done again at the beginning
+        of a run, because it has not looked at the ends of its topics before (so in 4.1)."""
+        every = cast(
+            Any, self._spark._jvm
+        ).org.apache.spark.sql.connector.read.streaming.ReadLimit.allAvailable()
+        sources = cast(Any, self._query)._jsq.streamingQuery().sources()
+        for number in range(sources.size()):
+            source = sources.apply(number)
+            source.latestOffset(source.initialOffset(), every)
+        self._looked_at_ends = True
 
     def frame(self) -> DataFrame:
         """The query over its topics, as they are now."""

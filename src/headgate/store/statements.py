@@ -25,7 +25,6 @@ _statements = sa.Table(
     sa.Column("options", sa.JSON),
     sa.Column("settled", sa.JSON),
     sa.Column("desired", sa.String),
-    sa.Column("stamp", sa.String),
     sa.Column("created_at", sa.Float),
     sa.Column("state", sa.String),
     sa.Column("reason", sa.String),
@@ -83,7 +82,6 @@ class Statements:
             "options": dict(options),
             "settled": {},
             "desired": "running",
-            "stamp": uuid.uuid4().hex,
             "created_at": now,
             "state": StatementState.PENDING.value,
             "reason": _WAITING,
@@ -111,7 +109,7 @@ class Statements:
                 raise InvalidRequest(f"Statement '{name}' is being deleted.")
             if desired == "running" and row["state"] == StatementState.COMPLETED:
                 raise InvalidRequest(f"Statement '{name}' is completed: there is nothing left to do.")
-            values: dict[str, Any] = {"desired": desired, "stamp": uuid.uuid4().hex}
+            values: dict[str, Any] = {"desired": desired}
             if desired == "running" and row["desired"] != "running":
                 values |= _moved(row, StatementState.PENDING, _WAITING)
             connection.execute(_statements.update().where(_statements.c.name == name).values(**values))
@@ -131,14 +129,6 @@ class Statements:
             return [_record(row) for row in rows]
 
     # -- for the engine
-
-    def wants(self) -> set[tuple[str, str]]:
-        """Each statement with a stamp of the last thing that was wanted of it: a small read."""
-        with reading(self._engine) as connection:
-            return {
-                (row.id, row.stamp)
-                for row in connection.execute(sa.select(_statements.c.id, _statements.c.stamp))
-            }
 
     def settle(self, statement_id: str, settled: Mapping[str, Any]) -> None:
         """Once, before the first batch: another engine must decide the same."""
@@ -204,7 +194,7 @@ def _moved(row: RowMapping, state: StatementState, reason: str) -> dict[str, Any
 
 def _record(row: RowMapping) -> StatementRecord:
     return StatementRecord(
-        **{key: value for key, value in row.items() if key not in ("state", "stamp")},
+        **{key: value for key, value in row.items() if key != "state"},
         state=StatementState(row["state"]),
     )
 

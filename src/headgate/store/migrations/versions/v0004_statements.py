@@ -17,7 +17,6 @@ def upgrade() -> None:
         sa.Column("options", sa.JSON, nullable=False),
         sa.Column("settled", sa.JSON, nullable=False),
         sa.Column("desired", sa.String, nullable=False),
-        sa.Column("stamp", sa.String, nullable=False),
         sa.Column("created_at", sa.Float, nullable=False),
         sa.Column("state", sa.String, nullable=False),
         sa.Column("reason", sa.String, nullable=False),
