@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from headgate.config import Statements as StatementSettings
-from headgate.errors import HeadgateError, StatementFailed, TerminalError, TransientError
+from headgate.errors import StatementFailed, TerminalError, TransientError
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.topics import Topics
 from headgate.model import StatementState
@@ -89,8 +89,9 @@ class StatementLoop:
             while not stop.wait(LOOK_SECONDS):
                 try:
                     self.tick()
-                except HeadgateError as error:
-                    log.warning("statements are looked at again: %s", error)
+                except Exception:
+                    # Whatever one look meets, the next one begins afresh; the queries run on meanwhile.
+                    log.exception("statements are looked at again")
         finally:
             self.close()
 

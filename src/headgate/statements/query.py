@@ -41,6 +41,8 @@ SESSION = {
 # The observation of what leaves a statement.
 _OUT = "out"
 STOP_SECONDS = 20.0
+# How Spark's Kafka source says that offsets are not there any more.
+_DATA_LOST = ("KAFKA_DATA_LOSS", "data may have been lost")
 
 
 @dataclass(frozen=True)
@@ -237,6 +239,12 @@ class StatementQuery:
             return StatementFailed(
                 refused[refused.index(NULL_IN) :].removeprefix("headgate: ").rstrip(".") + ".",
                 "Leave such rows out (WHERE … IS NOT NULL), or give them a value (COALESCE).",
+            )
+        if any(sign in said for sign in _DATA_LOST):
+            return StatementFailed(
+                "Records that were not read yet are gone from their topic: "
+                f"{next(line for line in said.splitlines() if line.strip())}",
+                "Lengthen the topic's retention; delete the statement and create it anew.",
             )
         own = None if self._sink is None else self._sink.error
         return own or error

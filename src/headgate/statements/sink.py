@@ -148,6 +148,7 @@ class TopicSink:
                 MARKERS,
                 order=[quoted(name) for name in order],
                 by=by,
+                mark_empty=False,
             )
         except Exception as error:
             self.error = error
