@@ -90,7 +90,7 @@ def test_each_result_is_there_once(services: Services) -> None:
         try:
             for _ in range(KILLS):
                 with engine(services) as process:
-                    time.sleep(chance.uniform(1, 12))
+                    time.sleep(chance.uniform(2, 25))
                     process.kill()
         finally:
             feed.end()

@@ -25,7 +25,6 @@ from headgate.statements.runnable import Job
 from headgate.statements.takeover import (
     Rebuild,
     check_nothing_is_half_done,
-    is_stateless,
     start_texts,
 )
 from headgate.store import StatementRecord, Statements
@@ -252,17 +251,18 @@ class StatementLoop:
 
     def _settle(self, record: StatementRecord, options: StatementOptions) -> dict[str, Any]:
         """What stays as it is from the first batch on."""
-        sources = sorted({table.name for table in self._make(record).runnable.sources})
+        job = self._make(record)
+        sources = sorted({source.table.name for source in job.runnable.sources})
         found: dict[str, Any] = {
             "tasks": self._settings.tasks,
             "topics": self._topic_ids(sources),
             "starts": dict(options.starts or {}),
         }
         if options.initial_offset_from is not None:
-            found |= self._taken_over(record, options, options.initial_offset_from)
+            found |= self._taken_over(job, options.initial_offset_from)
         return found
 
-    def _taken_over(self, record: StatementRecord, options: StatementOptions, name: str) -> dict[str, Any]:
+    def _taken_over(self, job: Job, name: str) -> dict[str, Any]:
         other = self._statements.get(name)
         if other.desired == "running" or other.state not in ENDED:
             raise StatementFailed(
@@ -278,7 +278,7 @@ class StatementLoop:
         tasks = int(other.settled["tasks"])
         check_nothing_is_half_done(self._access, name, _writer(other.id), tasks, reached)
         found: dict[str, Any] = {"tasks": tasks}
-        if is_stateless(self._query(record, options, found).frame()):
+        if not job.runnable.stateful:
             return found | {"starts": start_texts(reached.offsets)}
         rebuild = Rebuild(reached.offsets, reached.watermark_ms, reached.conf)
         return found | {"starts": dict(other.settled.get("starts") or {}), "rebuild": rebuild.to_dict()}

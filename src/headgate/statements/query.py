@@ -120,7 +120,7 @@ class StatementQuery:
         writer = (
             frame.writeStream.queryName(running.writer)
             .option("checkpointLocation", running.checkpoint)
-            .outputMode("append" if self._job.runnable.changelog == "append" else "update")
+            .outputMode(self._job.runnable.output_mode)
             .trigger(**trigger)
             .foreachBatch(self._batch)
         )
@@ -160,20 +160,21 @@ class StatementQuery:
     def frame(self) -> DataFrame:
         """The query over its topics, as they are now."""
         session = self._spark.newSession()
-        for key, value in {**SESSION, "spark.sql.shuffle.partitions": str(self._running.tasks)}.items():
+        tasks = {"spark.sql.shuffle.partitions": str(self._running.tasks)}
+        for key, value in {**self._job.runnable.settings, **SESSION, **tasks}.items():
             session.conf.set(key, value)
         self._event_time, self._scans = EventTime(), {}
 
-        def scanned(table: r.Table) -> DataFrame:
+        def scanned(source: r.Source) -> DataFrame:
+            table, watermark = source.table, source.watermark
             reader = self._readers.get(table.name)
             if reader is None:
                 reader = self._readers[table.name] = TopicReader(table, self._schemas, self._access)
             partitions = self._partitions(table.name)
             name = f"scan{len(self._scans)}"
             self._scans[name] = table.name
-            if table.watermark is not None:
-                delay = int(table.watermark.delay.total_seconds() * 1000)
-                clock = SourceClock(delay, self._running.idle_seconds)
+            if watermark is not None:
+                clock = SourceClock(watermark.delay_ms, self._running.idle_seconds)
                 clock.know(partitions, time.monotonic())
                 self._event_time.watch(name, clock)
             reading = Reading(
@@ -182,7 +183,7 @@ class StatementQuery:
                 self._running.max_rows,
                 self._running.skip_bad,
             )
-            return scan(session, reader, reading, partitions, name)
+            return scan(session, reader, watermark, reading, partitions, name)
 
         built = self._job.runnable.build(scanned)
         return built.observe(_OUT, f.count(f.lit(1)).alias("rows"))

@@ -1,8 +1,7 @@
 """What a statement runs: the seam between the language, which plans, and what reads and writes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Literal, Protocol
 
 from pyspark.sql import DataFrame
@@ -22,14 +21,14 @@ class Watermark(Protocol):
 
     @property
     def column(self) -> str:
-        """The column that carries event time: one of the table's, or `$rowtime`."""
+        """The column that carries event time: one of the table's, `$rowtime`, or one that is added."""
 
     @property
     def expression(self) -> str | None:
-        """What makes the column, as a Spark expression of the table's columns; None if it is there."""
+        """What makes the added column, a piece of Spark SQL; None if the column is there."""
 
     @property
-    def delay(self) -> timedelta: ...
+    def delay_ms(self) -> int: ...
 
 
 class Table(Protocol):
@@ -45,11 +44,18 @@ class Table(Protocol):
     def primary_key(self) -> tuple[str, ...]: ...
     @property
     def changelog(self) -> Changelog: ...
+
+
+class Source(Protocol):
+    """One reading of a table. A table that is named twice is read twice."""
+
+    @property
+    def table(self) -> Table: ...
     @property
     def watermark(self) -> Watermark | None: ...
 
 
-Scan = Callable[[Table], DataFrame]
+Scan = Callable[[Source], DataFrame]
 
 
 class Runnable(Protocol):
@@ -67,7 +73,19 @@ class Runnable(Protocol):
     @property
     def key(self) -> tuple[str, ...]: ...
     @property
-    def sources(self) -> Sequence[Table]: ...
+    def sources(self) -> Sequence[Source]: ...
+    @property
+    def output_mode(self) -> str:
+        """Spark's: `append` or `update`."""
+
+    @property
+    def stateful(self) -> bool:
+        """Whether it remembers anything from batch to batch."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What its Spark session must have."""
+
     def build(self, scan: Scan) -> DataFrame: ...
 
 

@@ -37,7 +37,12 @@ class Reading:
 
 
 def scan(
-    spark: SparkSession, reader: TopicReader, reading: Reading, partitions: Sequence[int], name: str
+    spark: SparkSession,
+    reader: TopicReader,
+    watermark: r.Watermark | None,
+    reading: Reading,
+    partitions: Sequence[int],
+    name: str,
 ) -> DataFrame:
     """The rows of a topic; what is observed of each batch is called `name`."""
     options = {
@@ -52,7 +57,6 @@ def scan(
     }
     source = spark.readStream.format("kafka").options(**options).load()
     rows = reader.rows(source, reading.skip_bad)
-    watermark = reader.table.watermark
     if watermark is not None:
         rows = _with_event_time(rows, reader.table, watermark)
     # Filters stop here: below, they would have each record decoded twice.
@@ -91,11 +95,10 @@ def _watched(
 
 
 def _marked(rows: DataFrame, watermark: r.Watermark) -> DataFrame:
-    delay_ms = int(watermark.delay.total_seconds() * 1000)
     marked = rows.withWatermark(watermark.column, _NEVER)
     return marked.select(
         *(
-            f.col(quoted(name)).alias(name, metadata={_DELAY_KEY: delay_ms})
+            f.col(quoted(name)).alias(name, metadata={_DELAY_KEY: watermark.delay_ms})
             if name == watermark.column
             else f.col(quoted(name))
             for name in marked.columns

@@ -18,19 +18,6 @@ from headgate.kafka.transactional import TransactionalWriter
 from headgate.statements.checkpoint import Checkpoint, Offsets, Reached
 from headgate.statements.sink import MARKERS
 
-# Spark's operators that remember nothing from batch to batch.
-_STATELESS = {
-    "CollectMetrics",
-    "EventTimeWatermark",
-    "Filter",
-    "Generate",
-    "LocalRelation",
-    "OneRowRelation",
-    "Project",
-    "StreamingRelationV2",
-    "SubqueryAlias",
-    "Union",
-}
 _RELATION = "StreamingRelationV2"
 # The batches that rebuild: the rows, then event time.
 REBUILD_BATCHES = 2
@@ -73,10 +60,6 @@ def check_nothing_is_half_done(
                 f"Statement '{name}' was stopped in the middle of a batch, of which some is written.",
                 f"Let it end that: `headgate statement start {name}`, then stop it again.",
             )
-
-
-def is_stateless(frame: DataFrame) -> bool:
-    return all(node.nodeName() in _STATELESS for node in _nodes(frame))
 
 
 def start_texts(offsets: Offsets) -> dict[str, str]:

@@ -1,8 +1,7 @@
 """Plans by hand, as the language would make them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -14,7 +13,7 @@ from headgate.statements.runnable import Changelog, Scan
 @dataclass(frozen=True)
 class Watermark:
     column: str
-    delay: timedelta = timedelta()
+    delay_ms: int = 0
     expression: str | None = None
 
 
@@ -28,17 +27,33 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Source:
+    table: Table
+    watermark: Watermark | None
+
+
+@dataclass(frozen=True)
 class Plan:
-    """`make` gets the scans of the sources, in their order."""
+    """`make` gets the scans of the tables, in their order."""
 
     columns: t.StructType
-    sources: Sequence[Table]
+    tables: Sequence[Table]
     make: Callable[..., DataFrame] = field(repr=False)
     key: tuple[str, ...] = ()
     changelog: Changelog = "append"
+    stateful: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> list[Source]:
+        return [Source(table, table.watermark) for table in self.tables]
+
+    @property
+    def output_mode(self) -> str:
+        return "append" if self.changelog == "append" else "update"
 
     def build(self, scan: Scan) -> DataFrame:
-        return self.make(*(scan(table) for table in self.sources))
+        return self.make(*(scan(source) for source in self.sources))
 
 
 EVENTS = t.StructType(
@@ -85,7 +100,7 @@ def keep_last(source: Table) -> Plan:
         gone = f.col("amount").isNull()
         return last.select("who", "amount", f.when(gone, f.lit("d")).otherwise(f.lit("u")).alias("$op"))
 
-    return Plan(columns, [source], make, key=("who",), changelog="upsert")
+    return Plan(columns, [source], make, key=("who",), changelog="upsert", stateful=True)
 
 
 def counts(source: Table, seconds: int = 60) -> Plan:
@@ -103,7 +118,7 @@ def counts(source: Table, seconds: int = 60) -> Plan:
         counted = events.groupBy(window, "who").agg(f.count(f.lit(1)).alias("n"))
         return counted.select(f.col("window.start").alias("start"), "who", "n")
 
-    return Plan(columns, [source], make)
+    return Plan(columns, [source], make, stateful=True)
 
 
 def interval_join(left: Table, right: Table, seconds: int) -> Plan:
@@ -115,4 +130,4 @@ def interval_join(left: Table, right: Table, seconds: int) -> Plan:
         joined = one.alias("one").join(other.alias("other"), (f.col("one.id") == f.col("other.id")) & near)
         return joined.select("one.id", f.concat_ws("-", "one.who", "other.who").alias("pair"))
 
-    return Plan(columns, [left, right], make)
+    return Plan(columns, [left, right], make, stateful=True)

@@ -2,7 +2,6 @@
 
 import random
 import time
-from datetime import timedelta
 
 from tests.integration.statements.bench import Bench, event
 from tests.integration.statements.plans import Watermark, counts, interval_join
@@ -50,7 +49,7 @@ def test_a_partition_that_is_ahead_makes_no_others_late(bench: Bench) -> None:
 
 
 def test_a_silent_partition_holds_the_others_up_until_it_is_idle(bench: Bench) -> None:
-    source = bench.events(watermark=Watermark("ts", timedelta(seconds=5)))
+    source = bench.events(watermark=Watermark("ts", 5000))
     plan = counts(source)
     output = bench.output(plan)
     bench.send(source.name, [event(1, seconds=0), event(2, seconds=500)], 0)
