@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -112,7 +112,9 @@ class StatementLoop:
         """Batches that run are given a moment; one that is cut off is done again by the next engine."""
         running = [task.query for task in self._tasks.values() if task.query is not None]
         list(self._workers.map(lambda query: query.stop(patience), running))
-        self._workers.shutdown(wait=True, cancel_futures=True)
+        # One that is being started, or rebuilds its state, ends with the session at the latest.
+        wait([task.doing for task in self._tasks.values() if task.doing is not None], patience)
+        self._workers.shutdown(wait=False, cancel_futures=True)
 
     # -- one statement
 
@@ -184,8 +186,8 @@ class StatementLoop:
             self._statements.end(task.record.id, StatementState.FAILED, str(error), detail)
             return
         task.failures += 1
-        wait = min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** (task.failures - 1))
-        task.retry_at = time.monotonic() + wait
+        pause = min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** (task.failures - 1))
+        task.retry_at = time.monotonic() + pause
         if isinstance(error, TransientError):
             log.warning("Statement '%s' tries again: %s", name, error)
             said = str(error)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
@@ -100,6 +101,15 @@ class StatementQuery:
 
     def start(self, rebuild: Rebuild | None = None) -> None:
         """Goes on where the checkpoint is; without one, at the starts, or where the rebuild ends."""
+        try:
+            self._begin(rebuild)
+        except AnalysisException as error:
+            said = next((line for line in str(error).splitlines() if line.strip()), "")
+            raise StatementFailed(
+                f"Spark does not take the query of the statement: {said}", "Write it in another way."
+            ) from error
+
+    def _begin(self, rebuild: Rebuild | None) -> None:
         frame = self.frame()
         encoding = prepare_output(self._job.output, self._access, self._schemas)
         running = self._running
@@ -169,7 +179,9 @@ class StatementQuery:
             table, watermark = source.table, source.watermark
             reader = self._readers.get(table.name)
             if reader is None:
-                reader = self._readers[table.name] = TopicReader(table, self._schemas, self._access)
+                reader = self._readers[table.name] = TopicReader(
+                    table, self._schemas, self._access, self._running.skip_bad
+                )
             partitions = self._partitions(table.name)
             name = f"scan{len(self._scans)}"
             self._scans[name] = table.name

@@ -56,7 +56,7 @@ def scan(
         "includeHeaders": "true",
     }
     source = spark.readStream.format("kafka").options(**options).load()
-    rows = reader.rows(source, reading.skip_bad)
+    rows = reader.rows(source)
     if watermark is not None:
         rows = _with_event_time(rows, reader.table, watermark)
     # Filters stop here: below, they would have each record decoded twice.

@@ -29,9 +29,11 @@ from headgate.tables.records import (
     IGNORE,
     SKIPPED,
     TRUNCATE,
+    UNKNOWN_SCHEMA,
     Entry,
     Part,
     RecordPlan,
+    bad_record,
     metadata_columns,
 )
 
@@ -54,11 +56,18 @@ class _Known:
 class TopicReader:
     """One topic, with the schemas that its records were met with so far."""
 
-    def __init__(self, table: r.Table, schemas: SchemaSource, access: KafkaAccess) -> None:
+    def __init__(
+        self, table: r.Table, schemas: SchemaSource, access: KafkaAccess, skip_bad: bool = False
+    ) -> None:
+        """With `skip_bad`, records that cannot be decoded are left out, else the first one ends the job."""
         self.table = table
+        self._skip_bad = skip_bad
+        #: What records name that the registry does not have.
+        self._missing: set[bytes] = set()
         self._schemas = schemas
         self._access = access
-        self._headers = False
+        # Who leaves bad records out must know them for sure.
+        self._headers = skip_bad
         self._value = self._newest("value")
         self._key = self._newest("key")
         if not self._value:
@@ -67,19 +76,24 @@ class TopicReader:
                 f"Register one for subject '{table.name}-value', or produce a record that names one.",
             )
 
-    def rows(self, source: DataFrame, skip: bool) -> DataFrame:
+    def rows(self, source: DataFrame) -> DataFrame:
         """The table's columns, `$rowtime`, `$partition`, `$offset`, `$headers`, and `$op` of upsert tables.
 
-        The first bad record ends the job. With `skip` bad ones are there as rows whose `$bad` is true.
+        Bad records that are to be left out are there as rows whose `$bad` is true.
         """
         plan = self.plan()
-        if not skip:
+        if not self._skip_bad:
             decoded = plan.changes(source) if self._is_upsert else plan.rows(source)
             return decoded.select(*self._columns(), f.lit(False).alias("$bad"))
-        judged = plan.judged(source)
-        bad = f.col("problem").isNotNull() & (f.col("problem.class") != SKIPPED)
-        dropped = f.col("problem.class").eqNullSafe(SKIPPED)
-        return judged.where(~dropped).select("row.*", bad.alias("$bad")).select(*self._columns(), "$bad")
+        kind, part = f.col("problem.class"), f.col("problem.part")
+        judged = plan.judged(source).where(~kind.eqNullSafe(SKIPPED))
+        mark = f.col("value_mark.mark")
+        if plan.key is not None:
+            mark = f.when(part == "key", f.col("key_mark.mark")).otherwise(mark)
+        # A schema that is new is no bad record: it has to be learned first.
+        new = kind.eqNullSafe(UNKNOWN_SCHEMA) & ~f.coalesce(mark.isin(*self._missing), f.lit(False))
+        bad = f.when(new, bad_record()).otherwise(f.col("problem").isNotNull())
+        return judged.select("row.*", bad.alias("$bad")).select(*self._columns(), "$bad")
 
     def plan(self) -> RecordPlan:
         upsert = self._is_upsert
@@ -97,7 +111,7 @@ class TopicReader:
         return RecordPlan(
             columns,
             value,
-            key if self._key else None,
+            key if self._reads_keys else None,
             _METADATA,
             skip_nulls=changes,
             headers=self._headers,
@@ -121,7 +135,7 @@ class TopicReader:
             body = data.encode() if isinstance(data, str) else data
             frame = None if body is None else frame_of(body, headers, part)
             # A part that no schema was ever known of is not read.
-            if frame is not None and body is not None and known:
+            if frame is not None and body is not None and known and (part == "value" or self._reads_keys):
                 learned = self._learn(part, frame, body, known) or learned
         if not learned:
             raise self._failed(partition, offset, self._problem(partition, offset, spark))
@@ -137,7 +151,10 @@ class TopicReader:
             else:
                 return False
         except NotFound:
-            return False
+            if not self._skip_bad or frame.mark in self._missing:
+                return False
+            self._missing.add(frame.mark)
+            return True
         if schema.type == "PROTOBUF" and not frame.in_header:
             marks = (frame.mark + index for index in message_marks(schema))
             mark = next((mark for mark in marks if body.startswith(mark)), None)
@@ -169,6 +186,13 @@ class TopicReader:
 
     def _wanted(self, found: t.StructType) -> t.StructType:
         return t.StructType([field for field in self.table.columns.fields if field.name in found.names])
+
+    @property
+    def _reads_keys(self) -> bool:
+        """Keys are decoded where they say which row it is, or have columns that values do not have."""
+        values = {name for known in self._value.values() for name in known.reader.type.names}
+        own = self._key_fields() - values
+        return bool(self._key) and (self._is_upsert or not own.isdisjoint(self.table.columns.names))
 
     @property
     def _is_upsert(self) -> bool:

@@ -61,6 +61,12 @@ METADATA_TYPES: Mapping[Metadata, t.DataType] = {
 SOURCE = ("topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers")
 
 
+def bad_record() -> Column:
+    """Ends the job, and says where the record is."""
+    place = f.concat("partition", f.lit(":"), "offset", f.lit(" of "), "topic")
+    return f.raise_error(f.concat(f.lit(f"{BAD_RECORD} at "), place))
+
+
 def all_headers() -> Column:
     """A record without headers has an empty list of them; Spark says NULL."""
     none = f.array().cast(METADATA_TYPES[Metadata.HEADERS])
@@ -296,13 +302,11 @@ class RecordPlan:
             good = (good | f.col("value").isNull()) & self._is_identified()
         if not self.headers and any(part.plain is None for part in (self.value, self.key) if part):
             good = good & f.col("headers").isNull()
-        place = f.concat("partition", f.lit(":"), "offset", f.lit(" of "), "topic")
-        raised = f.raise_error(f.concat(f.lit(f"{BAD_RECORD} at "), place))
-        sound = f.when(good, record).otherwise(raised)
+        sound = f.when(good, record).otherwise(bad_record())
         kept = [sound.alias("value_record")]
         if self.key is not None:
             bad = f.col("key").isNotNull() & f.col("key_record").isNull()
-            kept.append(f.when(~bad, f.col("key_record")).otherwise(raised).alias("key_record"))
+            kept.append(f.when(~bad, f.col("key_record")).otherwise(bad_record()).alias("key_record"))
         if self.identity is not None:
             kept += [f.col("key_id"), f.col("event")]
         return [*SOURCE, *self._carried(), *kept]

@@ -11,9 +11,14 @@ import pytest
 
 from headgate.config import Statements as Settings
 from headgate.engine.statements import StatementLoop
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, StatementFailed
+from headgate.kafka.markers import prepare_markers
+from headgate.kafka.transactional import Row, TransactionalWriter
 from headgate.model import StatementState
+from headgate.statements.checkpoint import Reached
 from headgate.statements.runnable import Job
+from headgate.statements.sink import MARKERS
+from headgate.statements.takeover import check_nothing_is_half_done
 from headgate.store import StatementRecord, Statements, Store
 from tests.integration.statements.bench import Bench, event
 from tests.integration.statements.plans import Plan, Watermark, counts, interval_join, keep_last, projection
@@ -253,6 +258,43 @@ def test_state_that_needs_another_topic_cannot_be_taken_over(life: Life) -> None
         life.until_state(first, StatementState.STOPPED)
         second = life.create("second", interval_join(one, two, 60), initial_offset_from=first)
         assert two.name in life.until_state(second, StatementState.FAILED).reason
+
+
+def test_a_partition_more_is_read_and_counts(life: Life) -> None:
+    source = life.bench.events("grows", 1, Watermark("ts"))
+    name = life.create("windows", counts(source))
+    with life.engine():
+        life.bench.send(source.name, [event(1, seconds=0)])
+        life.until_rows(name, rows_in=1)
+        life.bench.grow(source.name, 2)
+        life.bench.send(source.name, [event(2, seconds=0)], 1)
+        life.until(name, lambda record: len(record.detail["offsets"][source.name]) == 2, "the partition")
+        for partition in (0, 1):
+            life.bench.send(source.name, [event(3, seconds=600)], partition)
+        life.until_rows(name, rows_out=1)
+    found = life.bench.values(life.jobs[name].output.topic)
+    assert [(value["n"]) for value in found] == [2]
+
+
+def test_spark_refuses_what_it_cannot_run(life: Life) -> None:
+    """A window without event time would never end."""
+    name = life.create("windows", counts(life.bench.events()))
+    with life.engine():
+        assert "Spark does not take the query" in life.until_state(name, StatementState.FAILED).reason
+
+
+def test_a_batch_that_is_half_written_is_not_taken_over(life: Life) -> None:
+    topic, writer = life.bench.topic("half"), f"half-{uuid4().hex}"
+    reached = Reached(3, {}, 0, 4, {})
+    prepare_markers(life.bench.access, MARKERS)
+    check_nothing_is_half_done(life.bench.access, "first", writer, 2, reached)
+    with TransactionalWriter(life.bench.access, writer, 1, MARKERS) as task:
+        task.write(3, topic, [Row(b"k", b"v")])
+    check_nothing_is_half_done(life.bench.access, "first", writer, 2, reached)
+    with TransactionalWriter(life.bench.access, writer, 1, MARKERS) as task:
+        task.write(4, topic, [Row(b"k", b"v")])
+    with pytest.raises(StatementFailed, match="middle of a batch"):
+        check_nothing_is_half_done(life.bench.access, "first", writer, 2, reached)
 
 
 def test_an_unknown_statement_cannot_be_taken_over(life: Life) -> None:

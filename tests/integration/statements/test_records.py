@@ -74,9 +74,19 @@ def test_a_bad_record_fails_the_statement_with_its_place(bench: Bench) -> None:
     skipping = bench.query(plan, output, replace(running, skip_bad=True))
     skipping.start()
     bench.until_read(skipping, 3)
+    # What names a schema that is nowhere is bad as well; one that is new is not.
+    bench.send_raw(source.name, b"\x00\x7f\x00\x00\x01nobody knows")
+    bench.flush()
+    assert bench.until_failed(skipping) is None
+    skipping.start()
+    bench.until_read(skipping, 4)
+    bench.send(source.name, [event(3) | {"note": "new"}], schema=widened())
+    assert bench.until_failed(skipping) is None
+    skipping.start()
+    bench.until_read(skipping, 5)
     skipping.stop()
-    assert sorted(value["id"] for value in bench.values(output.topic)) == [1, 2]
-    assert skipping.totals.bad_rows == 1
+    assert sorted(value["id"] for value in bench.values(output.topic)) == [1, 2, 3]
+    assert skipping.totals.bad_rows == 2
 
 
 def test_a_null_where_none_may_be_fails_the_statement(bench: Bench) -> None:
