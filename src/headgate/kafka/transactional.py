@@ -230,6 +230,24 @@ class TransactionalWriter:
         return self._link.failure(error, doing)
 
 
+def end_open(where: Where, name: str, tasks: int) -> None:
+    """Ends what earlier writers of this name left open, before others wait for it to read their markers.
+
+    After a crash every writer does so for itself; but it may be one that waits for a place to run.
+    """
+    link = Link(where)
+    for task in range(tasks):
+        settings = {
+            "transactional.id": f"{name}/{task}",
+            "transaction.timeout.ms": int(TRANSACTION_SECONDS * 1000),
+            "logger": _SILENT,
+        }
+        try:
+            link.producer(settings).init_transactions(CALL_SECONDS)
+        except KafkaException as error:
+            raise link.failure(error, f"end the open transactions of '{name}'") from error
+
+
 def _arguments(row: Row) -> dict[str, Any]:
     found: dict[str, Any] = {"key": row.key, "value": row.value, "headers": list(row.headers)}
     if row.partition is not None:

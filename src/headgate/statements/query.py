@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.errors import HeadgateError, NotFound, StatementFailed
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.topics import Topics
+from headgate.kafka.transactional import end_open
 from headgate.registry.client import SchemaSource
 from headgate.statements import runnable as r
 from headgate.statements.checkpoint import Checkpoint
@@ -117,6 +118,7 @@ class StatementQuery:
         self._sink = TopicSink(
             self._job.output, encoding, self._access, running.writer, running.tasks, silent
         )
+        end_open(self._access, running.writer, running.tasks)
         checkpoint = Checkpoint(self._spark, running.checkpoint)
         while rebuild is not None and plan_rebuild(frame, checkpoint, rebuild):
             self._launch(frame, {"once": True})
