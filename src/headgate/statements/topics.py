@@ -39,7 +39,7 @@ from headgate.tables.records import (
 
 _METADATA = (Metadata.TIMESTAMP, Metadata.PARTITION, Metadata.OFFSET, Metadata.HEADERS)
 # What Debezium's unwrapping leaves in a row that was deleted.
-_DELETED = "__deleted"
+DELETED_COLUMN = "__deleted"
 # The key's own fields, beside columns of the same names.
 _KEY = "$key_"
 # How many of a subject's newest versions are expected; others are learned when a record has them.
@@ -240,8 +240,8 @@ class TopicReader:
         op = f.col(CHANGE)["op"]
         gone = op == DELETE
         kinds = {field.name: field.dataType for field in self.table.columns.fields}
-        if isinstance(kinds.get(_DELETED), t.StringType | t.BooleanType):
-            gone = gone | f.coalesce(f.col(_DELETED).cast("string") == "true", f.lit(False))
+        if isinstance(kinds.get(DELETED_COLUMN), t.StringType | t.BooleanType):
+            gone = gone | f.coalesce(f.col(DELETED_COLUMN).cast("string") == "true", f.lit(False))
         truncated = f"headgate: the source of topic '{self.table.name}' was truncated"
         return (
             f.when(op == TRUNCATE, f.raise_error(f.lit(truncated)))
