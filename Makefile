@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-parts test-whole unit check soak lock clean bench-append bench-upsert prerequisites
+.PHONY: help setup demo test test-parts test-whole unit check soak lock clean bench-append bench-upsert bench-mirror prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -56,6 +56,9 @@ bench-append: setup    ## rows per second of `table sync` beside plain Spark, as
 
 bench-upsert: setup    ## seconds for a batch of random keys on growing tables, beside MERGE INTO
 	@$(BIN)/python -m bench.upsert
+
+bench-mirror: setup    ## what the Delta log adds to a table's time and bytes
+	@$(BIN)/python -m bench.mirror
 
 lock: setup      ## resolve requirements.lock anew from pyproject.toml
 	@$(BIN)/python -m pip install --quiet uv

@@ -13,6 +13,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +38,22 @@ def main() -> None:
     os.environ |= {f"HEADGATE_PORTS__{part}": "0" for part in ("SERVER", "BROKER", "CONNECT")}
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as folder:
         data = Path(folder)
-        up = subprocess.Popen([HEADGATE, "up", "--data", folder], stdout=subprocess.PIPE, text=True)
-        try:
-            for line in up.stdout or ():
-                if line.startswith("READY"):
-                    break
+        with running(folder):
             compare(data, arguments)
-        finally:
-            up.terminate()
-            up.wait(timeout=60)
+
+
+@contextmanager
+def running(folder: str) -> Iterator[None]:
+    """Headgate on a data folder, as a user starts it."""
+    up = subprocess.Popen([HEADGATE, "up", "--data", folder], stdout=subprocess.PIPE, text=True)
+    try:
+        for line in up.stdout or ():
+            if line.startswith("READY"):
+                break
+        yield
+    finally:
+        up.terminate()
+        up.wait(timeout=60)
 
 
 def compare(data: Path, arguments: argparse.Namespace) -> None:
@@ -99,11 +108,18 @@ def report(ours: list[float], theirs: list[float], rows: int) -> None:
     print(f"ratio headgate / plain Spark: {other / mine:.2f}")
 
 
-def sync(client: Client, rows: int) -> float:
-    """From `enable` on an absent table until `sync` says it is caught up, in seconds; then purge it."""
+def sync(
+    client: Client,
+    rows: int,
+    formats: tuple[str, ...] = ("iceberg",),
+    look: Callable[[dict[str, Any]], None] = lambda _: None,
+) -> float:
+    """From `enable` on an absent table until `sync` says it is caught up, in seconds; then purge it. Before
+    that, `look` sees what `table show` says."""
     started = time.monotonic()
     # Plain Spark writes the records as they are, in one partition: so does this table.
-    client.post("tables", body={"topic": TOPIC, "metadata": ["none"], "partition": ["none"]})
+    wanted = {"topic": TOPIC, "metadata": ["none"], "partition": ["none"], "formats": list(formats)}
+    client.post("tables", body=wanted)
     token = client.post("tables", TOPIC, "sync")["token"]
     while (found := client.get("tables", TOPIC))["detail"].get("synced") != token:
         if found["state"] in ("Suspended", "Failed"):
@@ -112,6 +128,7 @@ def sync(client: Client, rows: int) -> float:
     seconds = time.monotonic() - started
     if found["rows"] != rows:
         raise SystemExit(f"the table has {found['rows']} rows, not {rows}")
+    look(found)
     client.delete("tables", TOPIC, purge=True)
     try:
         while client.get("tables", TOPIC):

@@ -9,6 +9,7 @@ HeadgateError
 │   ├── CommitUnknown       a commit was sent and its outcome was not learned; read the position, then go on
 │   ├── IndexLost           the key index of an upsert table cannot be read; it is built anew
 │   ├── RowsChanged         a batch was not the same at a second look: compaction was at work in the topic
+│   ├── StaleLog            another engine has committed to the Delta log: it is read again
 │   └── StaleBatch          another engine has committed past this batch: look again before writing
 └── TerminalError           the same call fails again until somebody changes something
     ├── ConfigError
@@ -22,6 +23,7 @@ HeadgateError
     ├── UnsupportedSchema   a schema that no table can be made from
     ├── IncompatibleSchema  the registry refuses a schema beside those that are there
     ├── StatementFailed     a statement cannot go on without its owner
+    ├── MirrorStopped       the Delta log cannot follow its table: the table goes on without it
     └── TableStopped        what suspends a table
         ├── PositionMissing
         ├── TopicReplaced
@@ -86,6 +88,10 @@ class RowsChanged(TransientError):
     """Records of a batch were gone at a second look: the topic is compacted, and the next look sees it so."""
 
 
+class StaleLog(TransientError):
+    """A version of the Delta log that was to be written is there already: the log is read again."""
+
+
 class TerminalError(HeadgateError):
     """The same call fails again until somebody changes something."""
 
@@ -132,6 +138,10 @@ class IncompatibleSchema(TerminalError):
 
 class StatementFailed(TerminalError):
     """A statement cannot go on until its owner changes something: it is Failed with this reason."""
+
+
+class MirrorStopped(TerminalError):
+    """The Delta log was changed by others, is damaged or lost, or cannot say what the table says."""
 
 
 class TableStopped(TerminalError):

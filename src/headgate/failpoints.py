@@ -26,6 +26,12 @@ POINTS = (
     "maintain-compacting",
     "maintain-compacted",
     "maintain-tagged",
+    "mirror-announced",
+    "mirror-vectors-written",
+    "mirror-committed",
+    "mirror-checkpointed",
+    "mirror-truncating",
+    "mirror-removed",
 )
 _FOLDER = os.environ.get(VARIABLE)
 

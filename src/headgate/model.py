@@ -20,10 +20,15 @@ DEAD_LETTERS_KEY = "headgate.dead-letters"
 MANAGED_KEY = "headgate.managed"
 TOPIC_KEY = "headgate.topic"
 POSITION_TAG = "headgate-position"
+# Which formats a table is read in. One that is Delta alone has an Iceberg side that readers are not shown.
+FORMATS_KEY = "headgate.formats"
 
 
 class TableFormat(StrEnum):
+    """What readers take a table for. The rows are in the same files, whatever is chosen."""
+
     ICEBERG = "iceberg"
+    DELTA = "delta"
 
 
 class TableMode(StrEnum):
@@ -295,6 +300,9 @@ class TableSpec:
     deletes: Deletes | None = None
     readers: tuple[str, ...] = ()
     envelope: Envelope = Envelope.AUTO
+    # Whether files are written anew when a column's name in them is no longer the table's: readers of Delta
+    # find columns by name.
+    rewrite: bool = False
 
     def __post_init__(self) -> None:
         if self.freshness_seconds < 1:
@@ -313,6 +321,12 @@ class TableSpec:
                 f"Table '{self.topic}' appends: it has no key, and rows of it are not deleted.",
                 "Say --mode upsert, or leave --key and --deletes away.",
             )
+        if self.has_delta and self.renames and not self.rewrite:
+            raise InvalidRequest(
+                f"Table '{self.topic}' is a Delta table: to rename columns ({', '.join(self.renames)}), its "
+                "files must be written anew.",
+                "Say --rewrite if that is what you want.",
+            )
         if self.value_format is RecordFormat.NONE:
             raise InvalidRequest(f"The values of table '{self.topic}' must be read somehow.")
         for part, kind, columns in (
@@ -325,6 +339,10 @@ class TableSpec:
                     + ("lacks its columns." if columns is None else "takes no columns."),
                     f"Declare --{part}-columns with --{part}-format json, and only with it.",
                 )
+
+    @property
+    def has_delta(self) -> bool:
+        return TableFormat.DELTA in self.formats
 
     @property
     def is_upsert(self) -> bool:
@@ -384,6 +402,7 @@ class TableSpec:
             "deletes": None if self.deletes is None else self.deletes.value,
             "readers": list(self.readers),
             "envelope": self.envelope.value,
+            "rewrite": self.rewrite,
         }
 
     @classmethod
@@ -413,4 +432,5 @@ class TableSpec:
             deletes=None if raw.get("deletes") is None else Deletes(raw["deletes"]),
             readers=tuple(raw.get("readers", ())),
             envelope=Envelope(raw.get("envelope", Envelope.AUTO)),
+            rewrite=bool(raw.get("rewrite", False)),
         )

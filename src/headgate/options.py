@@ -29,7 +29,6 @@ Choice = TypeVar("Choice", bound=StrEnum)
 _OFFSETS = re.compile(r"^\d+:\d+(,\d+:\d+)*$")
 # What can be said of a table only before it exists: its rows were made by it.
 SETTLED = (
-    "formats",
     "mode",
     "start",
     "value_format",
@@ -74,6 +73,9 @@ class TableOptions(BaseModel):
     deletes: str | None = Field(None, description="How rows go, in upsert tables.")
     readers: list[str] | None = Field(None, description="Engines that read the table: `[spark, athena]`.")
     envelope: str | None = Field(None, description="Whether values are rows or changes of rows.")
+    rewrite: bool | None = Field(
+        None, description="Write files anew when their columns have other names than the table's (Delta)."
+    )
 
     def apply(self, spec: TableSpec) -> TableSpec:
         """`spec` with what is said here."""
@@ -97,7 +99,7 @@ class TableOptions(BaseModel):
         for name, kind, noun in _CHOICES:
             if (value := getattr(self, name)) is not None:
                 said[name] = choose(kind, value, noun)
-        for name in ("flush_bytes", "dead_letters", "value_columns", "key_columns", "event_time"):
+        for name in ("flush_bytes", "dead_letters", "value_columns", "key_columns", "event_time", "rewrite"):
             if (value := getattr(self, name)) is not None:
                 said[name] = value
         return replace(spec, **said)

@@ -21,6 +21,14 @@ AVRO_LIMITS = (
     "-Dorg.apache.avro.limits.string.maxLength=67108864",
     "-Dorg.apache.avro.limits.collectionItems.maxLength=10000000",
 )
+_ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+# What a session needs to read Delta tables too, as extra settings.
+READS_DELTA: Mapping[str, str] = {
+    "spark.sql.extensions": f"{_ICEBERG_EXTENSIONS},io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Logs are short here: fifty tasks to read one are for tables of millions of files.
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
 _LOGGING = Path(__file__).parent / "spark-log4j2.properties"
 
 
@@ -60,7 +68,7 @@ def build_session(
         "spark.ui.showConsoleProgress": "false",
         "spark.scheduler.mode": "FAIR",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.extensions": _ICEBERG_EXTENSIONS,
         **({"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK} if local else {}),
         # In local mode the class path needs no copies; executors elsewhere fetch the jars.
         **(

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.catalog.client import catalog_properties
-from headgate.spark import Driver, build_session
+from headgate.spark import READS_DELTA, Driver, build_session
 from headgate.tables.lane import SESSION
 from tests.support.services import Services
 
@@ -18,6 +18,6 @@ from tests.support.services import Services
 @pytest.fixture(scope="session")
 def spark(services: Services) -> Iterator[SparkSession]:
     properties = catalog_properties(services.runtime.iceberg)
-    session = build_session(services.runtime.settings, "tests", "1g", properties, SESSION)
+    session = build_session(services.runtime.settings, "tests", "1g", properties, {**SESSION, **READS_DELTA})
     with Driver(session):
         yield session

@@ -54,14 +54,14 @@ def without_metadata(row: dict[str, Any]) -> dict[str, Any]:
 def read_duckdb(iceberg: str, namespace: str, topic: str) -> Iterable[dict[str, Any]]:
     with duckdb_on(iceberg) as connection:
         table = connection.execute(f'SELECT * FROM lake."{namespace}"."{topic}"').to_arrow_table()
-    return _rows(table)
+    return rows_of(table)
 
 
 def read_pyiceberg(iceberg: str, namespace: str, topic: str) -> Iterable[dict[str, Any]]:
-    return _rows(pyiceberg_on(iceberg).load_table((namespace, topic)).scan().to_arrow())
+    return rows_of(pyiceberg_on(iceberg).load_table((namespace, topic)).scan().to_arrow())
 
 
-def _rows(table: Any) -> Iterable[dict[str, Any]]:
+def rows_of(table: Any) -> Iterable[dict[str, Any]]:
     for batch in table.to_batches():
         yield from batch.to_pylist()
 

@@ -15,7 +15,7 @@ LAYERS = [
     {"model", "jvm", "partition"},
     {"options"},
     {"config"},
-    {"spark", "store", "decode", "kafka"},
+    {"spark", "store", "decode", "kafka", "delta"},
     {"registry", "catalog", "embedded", "datagen"},
     {"tables"},
     {"maintain"},

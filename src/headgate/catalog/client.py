@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 
+# Headgate's own clients see tables that are internal: the Iceberg side of what is Delta alone.
+VIEW_HEADER, VIEW_ALL = "X-Headgate-View", "all"
+
 
 def catalog_properties(
     uri: str, warehouse: str | None = None, token: str | None = None, extra: Mapping[str, str] | None = None
@@ -10,7 +13,7 @@ def catalog_properties(
 
     The file access class is left to the client: it resolves one by the scheme of each location. `extra` wins.
     """
-    properties = {"type": "rest", "uri": uri.rstrip("/")}
+    properties = {"type": "rest", "uri": uri.rstrip("/"), f"header.{VIEW_HEADER}": VIEW_ALL}
     if warehouse is not None:
         properties["warehouse"] = warehouse
     if token is not None:

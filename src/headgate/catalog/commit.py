@@ -21,7 +21,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from headgate.catalog.errors import already_exists, bad_request, commit_failed, from_java, no_such_table
 from headgate.catalog.fencing import judge, proposed_batches
-from headgate.catalog.iceberg import Iceberg, TableMetadata, UpdateTableRequest
+from headgate.catalog.iceberg import Iceberg, TableMetadata, UpdateTableRequest, is_internal
 from headgate.catalog.idempotency import Once, Outcome
 from headgate.catalog.ledger import VIEW, Ledger, LostRace, Move, Unconfirmed
 from headgate.catalog.locations import Footprint, Warehouse
@@ -148,4 +148,12 @@ def _move(step: Step, new: TableMetadata) -> Move:
     assert step.footprint is not None
     old = None if step.base is None else step.base.metadataFileLocation()
     new_location = new.metadataFileLocation()
-    return Move(step.identifier, old, new_location, new.uuid(), step.footprint, step.batches)
+    return Move(
+        step.identifier,
+        old,
+        new_location,
+        new.uuid(),
+        step.footprint,
+        step.batches,
+        internal=is_internal(new),
+    )

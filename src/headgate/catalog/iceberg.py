@@ -11,6 +11,7 @@ from headgate.catalog.errors import bad_request, commit_failed, from_java, java_
 from headgate.catalog.names import Identifier, stored_levels
 from headgate.catalog.schema import CATALOG
 from headgate.jvm import Jvm
+from headgate.model import FORMATS_KEY, TableFormat
 from headgate.store.database import BUSY_TIMEOUT_MS
 
 # Java objects have no types here; the names say which class of Iceberg they are.
@@ -171,6 +172,11 @@ REQUESTS = (
 
 def is_a(java_object: Any, simple_name: str) -> bool:
     return bool(java_object.getClass().getSimpleName() == simple_name)
+
+
+def is_internal(metadata: TableMetadata) -> bool:
+    """Whether readers are shown nothing of it: the table is Delta's alone."""
+    return bool(metadata.properties().get(FORMATS_KEY) == TableFormat.DELTA.value)
 
 
 def properties_of(java_map: Any) -> dict[str, str]:

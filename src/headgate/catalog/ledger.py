@@ -25,7 +25,7 @@ from headgate.catalog.errors import (
 from headgate.catalog.idempotency import LIFETIME_SECONDS, Once, Outcome, check_same_request
 from headgate.catalog.locations import Footprint
 from headgate.catalog.names import Identifier, stored_namespace
-from headgate.catalog.schema import CATALOG, batches, locations, namespaces, outcomes, tables
+from headgate.catalog.schema import CATALOG, batches, internal, locations, namespaces, outcomes, tables
 from headgate.store.database import open_database, reading
 
 TABLE, VIEW = "TABLE", "VIEW"
@@ -62,6 +62,7 @@ class Move:
     footprint: Footprint
     batches: tuple[str, ...] = ()
     displaces: str | None = None  # the uuid of another table that had the name before
+    internal: bool = False
 
 
 class Ledger:
@@ -109,6 +110,17 @@ class Ledger:
         check_same_request(once, row.fingerprint)
         return Outcome(row.status, row.metadata_location, row.body)
 
+    def is_internal(self, identifier: Identifier) -> bool:
+        with reading(self._engine) as connection:
+            return connection.scalar(select(func.count()).where(_is_internal(identifier))) != 0
+
+    def internal_names(self, levels: tuple[str, ...]) -> frozenset[str]:
+        """Tables of a namespace that readers are not shown."""
+        stored = stored_namespace(levels)
+        with reading(self._engine) as connection:
+            found = select(internal.c.table_name).where(internal.c.table_namespace == stored)
+            return frozenset(connection.scalars(found))
+
     def location_was_used(self, location: str) -> bool:
         """Whether a table, live or dropped with its files left behind, lies at, above or below it."""
         with reading(self._engine) as connection:
@@ -122,12 +134,14 @@ class Ledger:
                 _swap(connection, move)
                 _claim_location(connection, move)
                 _record_batches(connection, move)
+                _record_internal(connection, move)
 
     def drop(self, identifier: Identifier, table_uuid: str | None, purge: bool, once: Once | None) -> None:
         with self._transaction() as connection:
             _record(connection, once, Outcome(204))
             if connection.execute(delete(tables).where(_is_table(identifier))).rowcount == 0:
                 raise no_such_table(identifier)
+            connection.execute(delete(internal).where(_is_internal(identifier)))
             same = locations.c.table_uuid == table_uuid
             if purge:
                 connection.execute(delete(locations).where(same))
@@ -147,6 +161,7 @@ class Ledger:
             _check_name_is_free(connection, target)
             names = {"table_namespace": stored_namespace(target.namespace), "table_name": target.name}
             connection.execute(update(tables).where(_is_table(source)).values(names))
+            connection.execute(update(internal).where(_is_internal(source)).values(names))
 
     def record(self, once: Once | None, outcome: Outcome) -> None:
         """The outcome of a change that JdbcCatalog made in a transaction of its own."""
@@ -283,6 +298,22 @@ def _overlaps(location: str) -> ColumnElement[bool]:
         func.substr(column, 1, len(location) + 1) == f"{location}/",
         func.substr(location, 1, func.length(column) + 1) == column.concat("/"),
     )
+
+
+def _is_internal(identifier: Identifier) -> ColumnElement[bool]:
+    return (internal.c.table_namespace == stored_namespace(identifier.namespace)) & (
+        internal.c.table_name == identifier.name
+    )
+
+
+def _record_internal(connection: Connection, move: Move) -> None:
+    connection.execute(delete(internal).where(_is_internal(move.identifier)))
+    if move.internal:
+        row = {
+            "table_namespace": stored_namespace(move.identifier.namespace),
+            "table_name": move.identifier.name,
+        }
+        connection.execute(insert(internal).values(row))
 
 
 def _record_batches(connection: Connection, move: Move) -> None:

@@ -16,6 +16,7 @@ from sqlalchemy.exc import OperationalError
 from starlette.routing import Match
 from starlette.types import Scope
 
+from headgate.catalog.client import VIEW_ALL, VIEW_HEADER
 from headgate.catalog.errors import CatalogError, bad_request, from_java, unavailable
 from headgate.catalog.idempotency import Once, once
 from headgate.catalog.names import Identifier, parse_namespace
@@ -25,6 +26,14 @@ log = logging.getLogger(__name__)
 
 # Stands for a slash inside a segment while routes are matched. No decoded UTF-8 text contains it.
 INNER_SLASH = "\udc2f"
+
+
+def _sees_all(request: Request) -> bool:
+    return request.headers.get(VIEW_HEADER) == VIEW_ALL
+
+
+# Whether a client sees internal tables too: Headgate's own do.
+SeesAll = Annotated[bool, Depends(_sees_all)]
 
 
 class IcebergRoute(APIRoute):

@@ -12,7 +12,16 @@ from headgate.catalog.embedded import EmbeddedCatalog
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.idempotency import LIFETIME
 from headgate.catalog.names import parse_namespace
-from headgate.catalog.requests import IcebergRoute, JsonBody, Levels, OnceKey, TableName, ViewName, respond
+from headgate.catalog.requests import (
+    IcebergRoute,
+    JsonBody,
+    Levels,
+    OnceKey,
+    SeesAll,
+    TableName,
+    ViewName,
+    respond,
+)
 
 PageToken = Annotated[str | None, Query(alias="pageToken")]
 PageSize = Annotated[int | None, Query(alias="pageSize", ge=1)]
@@ -106,8 +115,10 @@ def _namespace_routes(router: APIRouter, catalog: EmbeddedCatalog) -> None:
 
 def _table_routes(router: APIRouter, catalog: EmbeddedCatalog) -> None:
     @router.get("/v1/namespaces/{namespace}/tables")
-    def list_tables(levels: Levels, page_token: PageToken = None, page_size: PageSize = None) -> Response:
-        return respond(catalog.tables.list(levels, page_token, page_size))
+    def list_tables(
+        levels: Levels, everything: SeesAll, page_token: PageToken = None, page_size: PageSize = None
+    ) -> Response:
+        return respond(catalog.tables.list(levels, page_token, page_size, everything))
 
     @router.post("/v1/namespaces/{namespace}/tables")
     def create_table(levels: Levels, body: JsonBody) -> Response:
@@ -115,13 +126,16 @@ def _table_routes(router: APIRouter, catalog: EmbeddedCatalog) -> None:
 
     @router.get("/v1/namespaces/{namespace}/tables/{table}")
     def load_table(
-        name: TableName, snapshots: str = "all", if_none_match: Annotated[str | None, Header()] = None
+        name: TableName,
+        everything: SeesAll,
+        snapshots: str = "all",
+        if_none_match: Annotated[str | None, Header()] = None,
     ) -> Response:
-        return respond(catalog.tables.load(name, snapshots.lower(), if_none_match))
+        return respond(catalog.tables.load(name, snapshots.lower(), if_none_match, everything))
 
     @router.head("/v1/namespaces/{namespace}/tables/{table}")
-    def table_exists(name: TableName) -> Response:
-        return respond(catalog.tables.exists(name))
+    def table_exists(name: TableName, everything: SeesAll) -> Response:
+        return respond(catalog.tables.exists(name, everything))
 
     @router.delete("/v1/namespaces/{namespace}/tables/{table}")
     def drop_table(

@@ -45,6 +45,13 @@ locations = Table(
     Column("location", String, nullable=False),
     Column("live", Boolean, nullable=False),
 )
+# Tables that readers are not shown.
+internal = Table(
+    "headgate_internal",
+    _ours,
+    Column("table_namespace", String, primary_key=True),
+    Column("table_name", String, primary_key=True),
+)
 outcomes = Table(
     "headgate_idempotency",
     _ours,

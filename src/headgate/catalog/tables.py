@@ -19,7 +19,7 @@ from headgate.catalog.errors import (
     java_class,
     no_such_table,
 )
-from headgate.catalog.iceberg import Iceberg, TableMetadata, properties_of
+from headgate.catalog.iceberg import Iceberg, TableMetadata, is_internal, properties_of
 from headgate.catalog.idempotency import Once, Outcome
 from headgate.catalog.ledger import TABLE, Ledger, LostRace, Move
 from headgate.catalog.locations import Warehouse
@@ -37,18 +37,33 @@ class Tables:
         self._requests = requests
         self._committer = Committer(iceberg, ledger, warehouse)
 
-    def list(self, levels: tuple[str, ...], page_token: str | None, page_size: int | None) -> Answer:
+    def list(
+        self, levels: tuple[str, ...], page_token: str | None, page_size: int | None, everything: bool
+    ) -> Answer:
+        """A page may be shorter than was asked for: internal tables are left out of it."""
         page = () if page_size is None else (page_token, str(page_size))
         found = self._iceberg.handlers.listTables(
             self._iceberg.catalog, self._iceberg.namespace(levels), *page
         )
-        return Answer(200, json.dumps(shown_names(json.loads(self._iceberg.render(found)))))
+        said = shown_names(json.loads(self._iceberg.render(found)))
+        hidden = frozenset() if everything else self._ledger.internal_names(levels)
+        if hidden:
+            said["identifiers"] = [one for one in said["identifiers"] if one["name"] not in hidden]
+        return Answer(200, json.dumps(said))
 
-    def exists(self, identifier: Identifier) -> Answer:
+    def exists(self, identifier: Identifier, everything: bool) -> Answer:
+        self._check_shown(identifier, everything)
         self._metadata_location(identifier)
         return Answer(204)
 
-    def load(self, identifier: Identifier, snapshots: str, if_none_match: str | None) -> Answer:
+    def _check_shown(self, identifier: Identifier, everything: bool) -> None:
+        if not everything and self._ledger.is_internal(identifier):
+            raise no_such_table(identifier)
+
+    def load(
+        self, identifier: Identifier, snapshots: str, if_none_match: str | None, everything: bool
+    ) -> Answer:
+        self._check_shown(identifier, everything)
         etag = _etag(self._metadata_location(identifier), snapshots)
         if if_none_match is not None and etag in (tag.strip() for tag in if_none_match.split(",")):
             return Answer(304, etag=etag)
@@ -118,7 +133,15 @@ class Tables:
         footprint = self._warehouse.footprint(new.location(), new.properties())
         before = None if old is None else self._last_metadata(old)
         displaces = None if before is None else before.uuid()
-        move = Move(identifier, old, new.metadataFileLocation(), new.uuid(), footprint, displaces=displaces)
+        move = Move(
+            identifier,
+            old,
+            new.metadataFileLocation(),
+            new.uuid(),
+            footprint,
+            displaces=displaces,
+            internal=is_internal(new),
+        )
         try:
             self._ledger.move([move], once, Outcome(200, move.new))
         except LostRace as error:

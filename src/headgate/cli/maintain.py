@@ -1,4 +1,4 @@
-"""`headgate table compact|expire|clean|delete`: maintenance that is asked for."""
+"""`headgate table compact|expire|clean|delete|mirror`: maintenance that is asked for."""
 
 import sys
 from typing import Annotated, Any
@@ -90,6 +90,26 @@ def delete(
     )
     _say_held(done)
     say("Not covered: the topic itself, and the table's dead letters.")
+
+
+@app.command()
+def mirror(
+    topic: TopicArgument,
+    rebuild: Annotated[
+        bool,
+        typer.Option("--rebuild", help="Write the log anew from the Iceberg side. Versions get new numbers."),
+    ] = False,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Bring a table's Delta log to where the table is."""
+    done = _ask(topic, "mirror", {"rebuild": rebuild}, data)
+    if json:
+        print_json(done)
+        return
+    say(f"The Delta log of {topic} is at version {done['version']}: {done['rows']} rows")
+    if rebuild:
+        say("It was written anew: its versions are numbered from 0, and earlier ones are gone.")
 
 
 def _confirm(topic: str, where: str) -> None:

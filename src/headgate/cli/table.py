@@ -67,7 +67,10 @@ ReadersOption = Annotated[
 @app.command()
 def enable(
     topic: TopicArgument,
-    formats: Annotated[str, typer.Option(help="Table formats: iceberg.")] = "iceberg",
+    formats: Annotated[
+        str | None,
+        typer.Option(help="iceberg, delta or both: iceberg,delta, over the same files. [default: iceberg]"),
+    ] = None,
     mode: Annotated[
         str | None,
         typer.Option(
@@ -125,7 +128,7 @@ def enable(
     """Make a topic a table, and keep it one."""
     wanted = {
         "topic": topic,
-        "formats": _names(formats),
+        "formats": None if formats is None else _names(formats),
         "mode": mode,
         "from": start,
         "freshness": freshness,
@@ -170,6 +173,16 @@ def alter(
     rename: Annotated[
         list[str] | None, typer.Option(help="OLD=NEW: a column gets another name and keeps its values.")
     ] = None,
+    formats: Annotated[
+        str | None, typer.Option(help="iceberg, delta or both: iceberg,delta. What goes is removed.")
+    ] = None,
+    rewrite: Annotated[
+        bool | None,
+        typer.Option(
+            "--rewrite/--no-rewrite",
+            help="Write files of a Delta table anew when columns in them have other names than in the table.",
+        ),
+    ] = None,
     data: DataOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -186,6 +199,8 @@ def alter(
             "event_time": event_time,
             "deletes": deletes,
             "readers": None if readers is None else _names(readers),
+            "formats": None if formats is None else _names(formats),
+            "rewrite": rewrite,
             "renames": dict(_rename(text) for text in rename) if rename else None,
         }
     )

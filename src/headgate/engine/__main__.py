@@ -28,6 +28,7 @@ from headgate.tables.key_index import KeyIndex
 from headgate.tables.lake import Lake
 from headgate.tables.lane import SESSION, SparkLane
 from headgate.tables.materialize import Materializer
+from headgate.tables.mirror import DeltaMirror
 from headgate.tables.plan import Limits
 
 NAME = "engine"
@@ -78,6 +79,12 @@ def make_loop(runtime: Runtime, store: Store, spark: SparkSession, lake: Lake, i
     lane = SparkLane(spark, access.spark_options())
     kept: dict[str, DeadLetters] = {}
     indexes: dict[str, KeyIndex] = {}
+    mirrors: dict[str, DeltaMirror] = {}
+
+    def mirror(topic: str) -> DeltaMirror:
+        if topic not in mirrors:
+            mirrors[topic] = DeltaMirror(spark, lake, topic)
+        return mirrors[topic]
 
     def dead_letters(spec: TableSpec) -> DeadLetters | None:
         if spec.on_error is not OnError.LOG:
@@ -96,9 +103,11 @@ def make_loop(runtime: Runtime, store: Store, spark: SparkSession, lake: Lake, i
             folder = hashlib.sha256(spec.topic.encode()).hexdigest()[:32]
             index = indexes[spec.topic] = KeyIndex(runtime.settings.data / "indexes" / folder)
         dead = dead_letters(spec)
-        return Materializer(spec, enablement, lake, lane, schemas, source, limits, dead, index)
+        return Materializer(
+            spec, enablement, lake, lane, schemas, source, limits, dead, index, mirror(spec.topic)
+        )
 
-    maintenance = Maintenance(spark, lake, runtime.settings.maintenance, store)
+    maintenance = Maintenance(spark, lake, runtime.settings.maintenance, store, mirror)
     return Loop(store, source, lake, make, settings, runtime.settings.tables, maintenance)
 
 

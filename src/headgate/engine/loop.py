@@ -17,6 +17,7 @@ from headgate.errors import (
     ForeignTable,
     HeadgateError,
     InvalidRequest,
+    MirrorStopped,
     TableStopped,
     TerminalError,
     TransientError,
@@ -26,6 +27,7 @@ from headgate.model import TableState
 from headgate.store import Request, Store, TableRecord
 from headgate.tables.lake import Lake
 from headgate.tables.materialize import BatchReport, Materializer, TopicView
+from headgate.tables.mirror import NeedsRewrite
 
 log = logging.getLogger(__name__)
 
@@ -192,7 +194,10 @@ class Loop:
         if not task.failures and not task.schemaless:
             syncing = not task.opened or task.sync_target is not None or (task.backlog and behind > 0)
             state = TableState.SYNCING if syncing else TableState.RUNNING
-            self._tell(record.spec.topic, task, state, "", view)
+            trouble = task.materializer.mirror_trouble
+            if trouble is not None:
+                state = TableState.DEGRADED
+            self._tell(record.spec.topic, task, state, "" if trouble is None else str(trouble), view)
         if due:
             self._submit(task, view)
         elif task.opened and now >= task.retry_at and self._is_upkeep_due(record.spec.topic, now):
@@ -224,11 +229,21 @@ class Loop:
                 raise  # it waits, and is tried again with the table
             except Exception as error:
                 self._store.answer(request, "failed", {"error": str(error)})
-                if not isinstance(error, InvalidRequest) and request.kind not in KINDS:
+                if not isinstance(error, InvalidRequest | MirrorStopped) and request.kind not in KINDS:
                     raise
             else:
                 self._store.answer(request, "done", result)
-        return materializer.run(view)
+        report = materializer.run(view)
+        if isinstance(materializer.mirror_trouble, NeedsRewrite) and materializer.spec.rewrite:
+            self._rewrite(materializer, view)
+        return report
+
+    def _rewrite(self, materializer: Materializer, view: TopicView) -> None:
+        """Its owner wants files written anew rather than a Delta log that waits."""
+        if self._maintenance is not None:
+            self._maintenance.rewrite(materializer.spec.topic)
+            materializer.forget()
+            materializer.open(view)
 
     def _carry_out(self, materializer: Materializer, view: TopicView, request: Request) -> Mapping[str, Any]:
         if request.kind in KINDS and self._maintenance is not None:
@@ -240,6 +255,8 @@ class Loop:
         match request.kind:
             case "replay":
                 return asdict(materializer.replay(view))
+            case "mirror":
+                return materializer.mirror(view, bool(request.arguments.get("rebuild")))
             case "accept":
                 what = str(request.arguments["what"])
                 materializer.accept(view, what)

@@ -40,6 +40,9 @@ class TableTask:
     synced: str | None = None
     opened: bool = False
     schemaless: bool = False
+    # When the Delta log that could not follow is tried again, and after how long the time after that.
+    mirror_retry_at: float = 0.0
+    mirror_wait: float = FIRST_RETRY_SECONDS
     # What the store has of this table: an earlier engine's word to begin with.
     told: Mapping[str, Any] = field(default_factory=dict)
 
@@ -68,6 +71,8 @@ class TableTask:
             return False
         if not self.opened or self.sync_target is not None:
             return True
+        if self.materializer.mirror_trouble is not None and now >= self.mirror_retry_at:
+            return True
         if behind and self.backlog:
             return True
         if behind == 0 or self.waiting_since is None:
@@ -81,6 +86,11 @@ class TableTask:
     def finished(self, report: BatchReport | None, now: float, wall: float) -> None:
         """A batch came to its end; what arrived meanwhile waits from the next look on."""
         self.waiting_since = self.behind_since = None
+        if self.materializer.mirror_trouble is None:
+            self.mirror_wait = FIRST_RETRY_SECONDS
+        else:
+            self.mirror_retry_at = now + self.mirror_wait
+            self.mirror_wait = min(LONGEST_RETRY_SECONDS, self.mirror_wait * 2)
         if report is None:
             return
         self.ended_at = now

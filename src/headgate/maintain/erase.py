@@ -19,6 +19,7 @@ from headgate.maintain.clean import clean
 from headgate.maintain.compact import Compaction, compact, rewrite_manifests
 from headgate.maintain.expire import expire, pin
 from headgate.model import OPERATION_KEY
+from headgate.tables.mirror import DeltaMirror
 
 ERASE_KEY = "headgate.erase"
 _PROPERTY = "spark.sql.iceberg.snapshot-property."
@@ -38,7 +39,15 @@ class Erased:
     held_by: list[str]
 
 
-def erase(actions: Actions, table: Any, topic: str, where: str, target_bytes: int, erase_id: str) -> Erased:
+def erase(
+    actions: Actions,
+    table: Any,
+    topic: str,
+    where: str,
+    target_bytes: int,
+    erase_id: str,
+    mirror: DeltaMirror | None = None,
+) -> Erased:
     """Done again after a failure, it goes on where it was: `erase_id` finds the delete that was made."""
     check_condition(actions, topic, where)
     actions.lake.refresh(table)
@@ -56,7 +65,7 @@ def erase(actions: Actions, table: Any, topic: str, where: str, target_bytes: in
     rewrite_manifests(actions, table, 0)
     pin(actions, table, topic)
     newest = table.currentSnapshot().timestampMillis()
-    expired = expire(actions, table, topic, newest + 1, 1)
+    expired = expire(actions, table, topic, newest + 1, 1, mirror)
     # What an engine left that died between an expiry and its files, or in a batch, may hold the rows too.
     orphans = clean(actions, table, YOUNGEST_ORPHAN_SECONDS)
     # The branch itself may be told to keep more.

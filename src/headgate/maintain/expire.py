@@ -10,6 +10,7 @@ from headgate.failpoints import failpoint
 from headgate.maintain.actions import Actions, check_may_delete, lost_commits
 from headgate.model import OPERATION_KEY, POSITION_KEY, POSITION_TAG, Batch
 from headgate.tables.lake import FileChanges
+from headgate.tables.mirror import DeltaMirror, snapshot_ids
 from headgate.tables.position import read_position
 
 
@@ -25,8 +26,18 @@ class Expired:
     held_by: list[str]
 
 
-def expire(actions: Actions, table: Any, topic: str, older_than_ms: int, keep_last: int) -> Expired:
-    """Expire what is older, but keep so many snapshots of `main`, and the one that has the position."""
+def expire(
+    actions: Actions,
+    table: Any,
+    topic: str,
+    older_than_ms: int,
+    keep_last: int,
+    mirror: DeltaMirror | None = None,
+) -> Expired:
+    """Expire what is older, but keep so many snapshots of `main`, and the one that has the position.
+
+    The Delta log comes first: it shows all that the table has, and no version whose files are to go.
+    """
     actions.lake.refresh(table)
     check_may_delete(table)
     before = _snapshots(table)
@@ -40,6 +51,10 @@ def expire(actions: Actions, table: Any, topic: str, older_than_ms: int, keep_la
             kept, carrier = kept_and_carrier(table, older_than_ms, keep_last)
         _move_tag(table, topic, carrier)
         failpoint("maintain-tagged")
+        if mirror is not None:
+            plan = table.expireSnapshots().expireOlderThan(older_than_ms).retainLast(keep_last)
+            doomed = {int(snapshot.snapshotId()) for snapshot in plan.apply()}
+            mirror.truncate(table, snapshot_ids(table) - doomed)
         action = actions.of().expireSnapshots(table)
         result = action.expireOlderThan(older_than_ms).retainLast(keep_last).execute()
     actions.lake.refresh(table)

@@ -6,7 +6,7 @@ engine may be: a commit that loses is tried again, and nothing that is live is t
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -27,9 +27,11 @@ from headgate.maintain.thresholds import (
     wants_compaction,
     wants_expiry,
 )
+from headgate.model import FORMATS_KEY, TableFormat
 from headgate.options import parse_duration
 from headgate.store import Request, Store
 from headgate.tables.lake import Lake
+from headgate.tables.mirror import DeltaMirror
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +43,17 @@ EVENTS = 200
 class Maintenance:
     """Of all tables of one engine; each call is for one table, in that table's worker."""
 
-    def __init__(self, spark: SparkSession, lake: Lake, settings: Settings, store: Store) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        lake: Lake,
+        settings: Settings,
+        store: Store,
+        mirrors: Callable[[str], DeltaMirror | None] = lambda _: None,
+    ) -> None:
+        """`mirrors` knows the Delta log of a topic's table, if it has one."""
         self._actions = Actions(spark, lake)
+        self._mirrors = mirrors
         self._lake = lake
         self._settings = settings
         self._store = store
@@ -64,14 +75,26 @@ class Maintenance:
             case "expire":
                 seconds = _seconds(said.get("older_than"), settings.snapshots_older_than)
                 keep = int(said.get("keep_last") or settings.keep_snapshots)
-                return asdict(expire(self._actions, table, topic, _before(seconds), keep))
+                mirror = self._mirror(topic, table)
+                return asdict(expire(self._actions, table, topic, _before(seconds), keep, mirror))
             case "clean":
                 seconds = _seconds(said.get("older_than"), settings.orphans_older_than)
                 return asdict(clean(self._actions, table, seconds, bool(said.get("force"))))
             case "erase":
                 where, size = str(said["where"]), settings.target_file_bytes
-                return asdict(erase(self._actions, table, topic, where, size, request.id))
+                mirror = self._mirror(topic, table)
+                return asdict(erase(self._actions, table, topic, where, size, request.id, mirror))
         raise InvalidRequest(f"Tables are not maintained by '{request.kind}'.")
+
+    def rewrite(self, topic: str) -> None:
+        """All files anew, so that columns have their names of today in them."""
+        how = Compaction(self._settings.target_file_bytes, everything=True)
+        done = compact(self._actions, self._known(topic), how)
+        self._store.log(topic, "rewrite done", f"{done.files_rewritten} files, for the names of columns")
+
+    def _mirror(self, topic: str, table: Any) -> DeltaMirror | None:
+        formats = str(table.properties().get(FORMATS_KEY) or "").split(",")
+        return self._mirrors(topic) if TableFormat.DELTA.value in formats else None
 
     # -- by itself
 
@@ -134,7 +157,7 @@ class Maintenance:
             return None
         if not wants_expiry(expirable(table, before, keep), age, settings):
             return None
-        done = expire(self._actions, table, topic, before, keep)
+        done = expire(self._actions, table, topic, before, keep, self._mirror(topic, table))
         return asdict(done) if done.snapshots_after != done.snapshots_before else None
 
     def _clean_if_due(self, topic: str, table: Any) -> dict[str, Any] | None:

@@ -14,6 +14,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from headgate.delta.log import FOLDER as DELTA_LOG
+from headgate.delta.log import VECTORS as DELTA_VECTORS
 from headgate.errors import (
     CatalogUnavailable,
     CommitUnknown,
@@ -38,6 +40,7 @@ log = logging.getLogger(__name__)
 
 # What Iceberg does not know of, in the table's own location: no clean-up enters it.
 BESIDE_FOLDER = "_headgate"
+BESIDE_FOLDERS = (BESIDE_FOLDER, DELTA_LOG, DELTA_VECTORS)
 # What a table is created with. Retries are off: Iceberg's client would rebase a batch that is stale.
 _PROPERTIES: Mapping[str, str] = {
     "format-version": "3",
@@ -129,11 +132,12 @@ class Lake:
             return False
         with catalog_errors(f"drop table '{topic}'"):
             dropped = bool(self._catalog.dropTable(self._identifier(topic), True))
-        beside = f"{str(table.location()).rstrip('/')}/{BESIDE_FOLDER}"
-        try:
-            table.io().deletePrefix(beside)
-        except Py4JError as error:
-            log.warning("what lies beside table '%s' in %s could not be removed: %s", topic, beside, error)
+        for folder in BESIDE_FOLDERS:
+            beside = f"{str(table.location()).rstrip('/')}/{folder}"
+            try:
+                table.io().deletePrefix(beside)
+            except Py4JError as error:
+                log.warning("what lies beside table '%s', %s, could not be removed: %s", topic, beside, error)
         return dropped
 
     def columns(self, table: Any) -> t.StructType:

@@ -4,6 +4,7 @@ Each batch is one call of `Materializer.run`. A crash anywhere in it loses nothi
 because nothing counts until the commit, and the commit carries the position.
 """
 
+import logging
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from pyspark.sql import DataFrame
 from headgate.errors import CommitUnknown, HeadgateError, InvalidRequest, TableStopped
 from headgate.failpoints import failpoint
 from headgate.model import (
+    FORMATS_KEY,
     OPERATION_KEY,
     REPLAY_KEY,
     Batch,
@@ -26,6 +28,7 @@ from headgate.model import (
     OnError,
     Position,
     StartKind,
+    TableFormat,
     TableMode,
     TableSpec,
     Topic,
@@ -38,12 +41,15 @@ from headgate.tables.key_index import KeyIndex
 from headgate.tables.key_places import KeyPlaces
 from headgate.tables.lake import FileChanges, Lake
 from headgate.tables.lane import MANY_PARTITIONS, BadGroup, SparkLane, Staged
+from headgate.tables.mirror import DeltaMirror
 from headgate.tables.plan import Limits, check_retained, check_source, lag, lost_ranges, plan_batch
 from headgate.tables.position import read_position
 from headgate.tables.records import POSITION_COLUMN, RecordPlan
 from headgate.tables.settle import settle, settled, settled_properties
 from headgate.tables.upsert import StagedChanges, Upserts
 from headgate.tables.versions import Versions
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 ENABLEMENT_KEY = "headgate.enablement"
@@ -116,8 +122,9 @@ class Materializer:
         limits: Limits,
         dead_letters: DeadLetters | None = None,
         index: KeyIndex | None = None,
+        mirror: DeltaMirror | None = None,
     ) -> None:
-        """`index` is where an upsert table keeps its keys."""
+        """`index` is where an upsert table keeps its keys; `mirror` has its Delta log, wanted or not."""
         self.spec = spec
         self._enablement = enablement
         self._lake = lake
@@ -126,6 +133,9 @@ class Materializer:
         self._settle(spec)
         self._dead = dead_letters
         self._index = index
+        self._mirror = mirror
+        # Why the Delta log is not where the table is.
+        self.mirror_trouble: Exception | None = None
         self._upserts: Upserts | None = None
         self._owner: Owner | None = None
         self._source = source
@@ -158,6 +168,8 @@ class Materializer:
         """Trust nothing that was read before: another writer may have been here."""
         self._table = None
         self.position = None
+        if self._mirror is not None:
+            self._mirror.forget()
 
     def lag(self, view: TopicView) -> int:
         """Offsets still to read; before the table is open, all that the topic has."""
@@ -207,6 +219,7 @@ class Materializer:
             self._lake.partition_by(self._table, self._resolved_partition())
             if self._settled.is_upsert:
                 self._open_upserts()
+            self._mirror_now()
             self._note_facts()
         return True
 
@@ -220,6 +233,9 @@ class Materializer:
                 return None
             if sample is not None:
                 sample.result()
+        if self.mirror_trouble is not None:
+            self._mirror_now()
+            self._note_facts()
         position = self._known(self.position)
         if any(end < position.offsets.get(partition, 0) for partition, end in view.ends.items()):
             # The view is older than the position: `latest` was settled since, or another engine was here.
@@ -254,6 +270,8 @@ class Materializer:
         if isinstance(staged, StagedChanges):
             self._known(self._upserts).committed(staged, self._table, self._head)
             failpoint("index-written")
+        # 7. The Delta log follows. What goes wrong there is its own trouble: the rows are in the table.
+        self._mirror_now()
         self._note_facts()
         return BatchReport(
             batch, self._head.snapshotId(), staged.rows, staged.bytes, time.monotonic() - started, bad
@@ -284,7 +302,48 @@ class Materializer:
         if self._upserts is not None:
             self._open_upserts()
         self._begun = None if self._dead is None else self._dead.pending(self._known(self._owner), end)
+        self._mirror_now()
         self._note_facts()
+
+    def mirror(self, view: TopicView, rebuild: bool = False) -> Mapping[str, Any]:
+        """Bring the Delta log to where the table is, or write it anew; what it is like then."""
+        if not self.spec.has_delta or self._mirror is None:
+            raise InvalidRequest(
+                f"Table '{self.spec.topic}' has no Delta log.",
+                f"It has with `headgate table alter {self.spec.topic} --formats iceberg,delta`.",
+            )
+        if not self.open(view):
+            raise InvalidRequest(f"Table '{self.spec.topic}' does not exist yet: there is nothing to mirror.")
+        if rebuild:
+            self._mirror.rebuild(self._table)
+        else:
+            self._lake.refresh(self._table)
+            self._mirror.catch_up(self._table)
+        self.mirror_trouble = None
+        self._note_facts()
+        return self._mirror.facts
+
+    def _mirror_now(self) -> None:
+        """The Delta log, if one is wanted, is where the table is; if not, there is none."""
+        if self._mirror is None:
+            return
+        table = self._known(self._table)
+        try:
+            formats = ",".join(self.spec.formats)
+            if (table.properties().get(FORMATS_KEY) or TableFormat.ICEBERG.value) != formats:
+                self._lake.set_property(table, FORMATS_KEY, formats)
+                self._lake.refresh(table)
+            if self.spec.has_delta:
+                self._mirror.is_alone = TableFormat.ICEBERG not in self.spec.formats
+                self._mirror.catch_up(table)
+            else:
+                self._mirror.remove(table)
+        except Exception as error:  # noqa: BLE001 - the rows are in the table; its owner is told
+            level = logging.WARNING if isinstance(error, HeadgateError) else logging.ERROR
+            log.log(level, "The Delta log of table '%s' waits: %s", self.spec.topic, error)
+            self.mirror_trouble = error
+        else:
+            self.mirror_trouble = None
 
     def replay(self, view: TopicView) -> ReplayReport:
         """Dead letters that can be read now go into the table, each once, however often this is called."""
@@ -338,6 +397,7 @@ class Materializer:
             self._known(self._upserts).committed(staged, self._table, self._head)
         failpoint("replay-committed")
         dead.finish(replay_id)
+        self._mirror_now()
         self._note_facts()
         return staged.rows
 
@@ -365,6 +425,8 @@ class Materializer:
             "dead_letters": None if self._dead is None else self._dead.name,
             "partition": [str(field) for field in self._resolved_partition()],
         }
+        if self._mirror is not None and self.spec.has_delta:
+            self.facts = {**self.facts, "delta": self._mirror.facts}
         if self._upserts is not None:
             self.facts = {
                 **self.facts,
@@ -410,6 +472,7 @@ class Materializer:
             return None
         properties = {
             ENABLEMENT_KEY: self._enablement,
+            FORMATS_KEY: ",".join(self.spec.formats),
             **settled_properties(spec),
             **self._in_play.first_properties(),
         }

@@ -6,6 +6,7 @@ from headgate.catalog import catalog_properties
 def test_only_what_is_known_is_told() -> None:
     assert catalog_properties("http://127.0.0.1:8080/iceberg/", None, None, {}) == {
         "type": "rest",
+        "header.X-Headgate-View": "all",
         "uri": "http://127.0.0.1:8080/iceberg",
     }
 
@@ -14,6 +15,7 @@ def test_further_properties_win() -> None:
     found = catalog_properties("http://c", "lake", "secret", {"token": "other", "header.x": "y"})
     assert found == {
         "type": "rest",
+        "header.X-Headgate-View": "all",
         "uri": "http://c",
         "warehouse": "lake",
         "token": "other",

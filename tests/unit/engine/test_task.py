@@ -19,6 +19,7 @@ class AtPosition:
         self.position = Position("C", "T", {0: offset})
         self.record_bytes = 10.0
         self.facts: Mapping[str, object] = {}
+        self.mirror_trouble: Exception | None = None
 
     def lag(self, view: TopicView) -> int:
         return lag(self.position, view.ends)
@@ -66,6 +67,20 @@ def test_a_slow_batch_begins_earlier() -> None:
 def test_size_comes_before_freshness() -> None:
     task = opened(5)
     assert task.due(task.see(view(105), now=100, wall=0), now=100)
+
+
+def test_a_delta_log_that_waits_is_tried_again_and_less_often() -> None:
+    task = opened(5)
+    cast(AtPosition, task.materializer).mirror_trouble = OSError("full")
+    assert task.due(0, now=100)
+    task.finished(None, now=100, wall=0)
+    assert not task.due(0, now=100 + FIRST_RETRY_SECONDS / 2)
+    assert task.due(0, now=100 + FIRST_RETRY_SECONDS)
+    task.finished(None, now=101, wall=0)
+    assert not task.due(0, now=101 + FIRST_RETRY_SECONDS)
+    assert task.due(0, now=101 + 2 * FIRST_RETRY_SECONDS)
+    cast(AtPosition, task.materializer).mirror_trouble = None
+    assert not task.due(0, now=200)
 
 
 def test_one_batch_at_a_time_and_none_before_its_retry() -> None:

@@ -158,7 +158,7 @@ def test_a_body_that_is_not_understood_is_422_with_the_path(
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("formats", ["iceberg", "delta"], "The format 'delta' is not supported."),
+        ("formats", ["iceberg", "hudi"], "The format 'hudi' is not supported."),
         ("mode", "merge", "The mode 'merge' is not supported."),
         ("on_error", "ignore", "The error policy 'ignore' is not supported."),
         ("from", "yesterday", "'yesterday' is not a place to start from."),

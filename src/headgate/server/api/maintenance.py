@@ -43,6 +43,12 @@ class EraseRequest(Asked):
     where: str = Field(min_length=1, max_length=100_000, description="A condition on the table's columns.")
 
 
+class MirrorRequest(Asked):
+    """What to do with a table's Delta log."""
+
+    rebuild: bool = Field(False, description="Write it anew; its versions get other numbers.")
+
+
 def maintenance_router(store: Store) -> APIRouter:
     """Each gives the id of a request, whose result says what was done."""
     router = APIRouter(prefix="/tables", tags=["maintenance"])
@@ -73,6 +79,12 @@ def maintenance_router(store: Store) -> APIRouter:
     @router.post("/{topic}/erase", summary="Erase rows for good", status_code=status.HTTP_202_ACCEPTED)
     def erase(topic: str, wanted: EraseRequest) -> dict[str, Any]:
         return _ask(topic, "erase", wanted)
+
+    @router.post(
+        "/{topic}/mirror", summary="Bring the Delta log up to date", status_code=status.HTTP_202_ACCEPTED
+    )
+    def mirror(topic: str, wanted: MirrorRequest | None = None) -> dict[str, Any]:
+        return _ask(topic, "mirror", wanted)
 
     def _ask(topic: str, kind: str, wanted: Asked | None) -> dict[str, Any]:
         record = store.table(topic)

@@ -1,0 +1,218 @@
+"""What Iceberg says of a table, for the log that mirrors it: its schemas, its snapshots, their files."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from headgate.delta.files import Files
+from headgate.delta.vectors import Blob, checked
+from headgate.errors import MirrorStopped
+from headgate.tables.handles import function
+
+Json = dict[str, Any]
+_FIELD_ID = b"PARQUET:field_id"
+# Iceberg's own columns have ids from here on.
+_RESERVED_IDS = 2**31 - 1 - 201
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A data file: Iceberg's JSON of it, the first row's id and the sequence number of its rows."""
+
+    path: str
+    json: Json
+    rows: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a snapshot did to the files, by paths relative to the table's folder. A delete file of None: the
+    data file has none any more."""
+
+    added: tuple[DataFile, ...]
+    removed: tuple[str, ...]
+    vectors: Mapping[str, Any]
+    # Deletes of another kind than vectors: which files they are about, only the whole tells.
+    is_partial: bool
+
+
+class MirrorSource:
+    """Of one table, in the JVM of the driver."""
+
+    def __init__(self, spark: SparkSession, topic: str) -> None:
+        self._gateway: Any = spark.sparkContext._gateway
+        self._jvm = cast(Any, spark._jvm)
+        self._topic = topic
+        self._spellings: dict[str, str] = {}
+        self._schemas: dict[int, Json] = {}
+        self._specs: dict[int, Any] = {}
+        # Data files as Iceberg spells their locations: position deletes name them so.
+        self._locations: dict[str, str] = {}
+
+    def spelling(self, name: str) -> str:
+        """A column's name as it is in Parquet files."""
+        if name not in self._spellings:
+            made = self._jvm.org.apache.iceberg.avro.AvroSchemaUtil.makeCompatibleName(name)
+            self._spellings[name] = str(made)
+        return self._spellings[name]
+
+    def schemas(self, metadata: Any) -> dict[int, Json]:
+        """All that the table ever had, by id, in the order in which they came."""
+        for schema in metadata.schemas():
+            if schema.schemaId() not in self._schemas:
+                text = self._jvm.org.apache.iceberg.SchemaParser.toJson(schema)
+                self._schemas[schema.schemaId()] = json.loads(text)
+        return dict(sorted(self._schemas.items()))
+
+    def changes(self, table: Any, snapshot: Any) -> Changes:
+        io = table.io()
+        added = tuple(self._data_file(table, file) for file in snapshot.addedDataFiles(io))
+        removed = tuple(self.relative(table, file) for file in snapshot.removedDataFiles(io))
+        vectors: dict[str, Any] = {}
+        partial = False
+        for file in self._list(snapshot.removedDeleteFiles(io)):
+            if self._is_vector(file):
+                vectors.setdefault(self._relative(table, str(file.referencedDataFile())), None)
+            else:
+                partial = True
+        for file in self._list(snapshot.addedDeleteFiles(io)):
+            if self._is_vector(file):
+                vectors[self._relative(table, str(file.referencedDataFile()))] = file
+            else:
+                partial = True
+        return Changes(added, removed, vectors, partial)
+
+    def live(self, table: Any, snapshot: Any | None) -> dict[str, tuple[Any, tuple[Any, ...]]]:
+        """All data files of a snapshot, each with its delete files."""
+        if snapshot is None:
+            return {}
+        scan = table.newScan().useSnapshot(snapshot.snapshotId()).includeColumnStats()
+        tasks = scan.planFiles()
+        try:
+            listed = self._list(tasks)
+        finally:
+            tasks.close()
+        found = {self.relative(table, task.file()): (task.file(), tuple(task.deletes())) for task in listed}
+        self._locations = {path: str(file.location()) for path, (file, deletes) in found.items() if deletes}
+        return found
+
+    def data_file(self, table: Any, file: Any) -> DataFile:
+        return self._data_file(table, file)
+
+    def deletes_tag(self, deletes: Iterable[Any]) -> str | None:
+        """Which delete files these are, in a few letters."""
+        found = []
+        for file in deletes:
+            name = str(file.location()).rpartition("/")[2]
+            offset = file.contentOffset()
+            found.append(name if offset is None else f"{name}@{offset}")
+        return ",".join(sorted(found)) or None
+
+    def blob(self, table: Any, files: Files, path: str, deletes: tuple[Any, ...]) -> Blob:
+        """The rows of a data file that its delete files say are gone."""
+        for one in deletes:
+            if str(one.content().name()) == "EQUALITY_DELETES":
+                raise MirrorStopped(
+                    f"Table '{self._topic}' has equality deletes, which Delta has no word for.",
+                    f"Apply them: `headgate table compact {self._topic}`.",
+                )
+        if len(deletes) == 1 and self._is_vector(deletes[0]):
+            (vector,) = deletes
+            with files.open(self._relative(table, str(vector.location()))) as file:
+                file.seek(vector.contentOffset())
+                data = file.read(vector.contentSizeInBytes())
+            try:
+                return checked(data, int(vector.recordCount()))
+            except ValueError as error:
+                raise MirrorStopped(
+                    f"The deletion vector of {path} in table '{self._topic}' is damaged.",
+                    f"Put the table back to a snapshot that can be read, or delete its rows anew: {error}.",
+                ) from error
+        loader = self._jvm.org.apache.iceberg.data.BaseDeleteLoader(
+            function(
+                self._gateway,
+                table.io(),
+                "org.apache.iceberg.io.FileIO",
+                "newInputFile",
+                "org.apache.iceberg.DeleteFile",
+                "org.apache.iceberg.io.InputFile",
+            )
+        )
+        listed = self._jvm.java.util.ArrayList()
+        for one in deletes:
+            listed.add(one)
+        index = loader.loadPositionDeletes(listed, self._locations[path])
+        # Which rows are gone is known before: the index gives bytes once.
+        count = int(index.cardinality())
+        return Blob(bytes(index.serialize().array()), count)
+
+    def relative(self, table: Any, file: Any) -> str:
+        return self._relative(table, str(file.location()))
+
+    def _relative(self, table: Any, location: str) -> str:
+        root, found = _plain(str(table.location())).rstrip("/") + "/", _plain(location)
+        if not found.startswith(root):
+            raise MirrorStopped(
+                f"File {location} of table '{self._topic}' lies outside of the table's folder: readers of "
+                "Delta would not find it.",
+                "Unset the property write.data.path and compact the table with --all.",
+            )
+        return found.removeprefix(root)
+
+    def _data_file(self, table: Any, file: Any) -> DataFile:
+        spec_id = int(file.specId())
+        if spec_id not in self._specs:
+            self._specs[spec_id] = table.specs().get(spec_id)
+        text = self._jvm.org.apache.iceberg.ContentFileParser.toJson(file, self._specs[spec_id])
+        said = json.loads(text)
+        if said["file-format"] != "parquet":
+            raise MirrorStopped(
+                f"Table '{self._topic}' has a file that is not Parquet: {file.location()}.",
+                f"Write it anew: `headgate table compact {self._topic} --all`.",
+            )
+        first, sequence = said.get("first-row-id"), file.dataSequenceNumber()
+        rows = None if first is None or sequence is None else (int(first), int(sequence))
+        return DataFile(self.relative(table, file), said, rows)
+
+    def _list(self, iterable: Any) -> Any:
+        return self._jvm.org.apache.iceberg.relocated.com.google.common.collect.Lists.newArrayList(iterable)
+
+    def _is_vector(self, file: Any) -> bool:
+        return str(file.format().name()) == "PUFFIN"
+
+
+def held_names(files: Files, path: str) -> dict[int, tuple[int | None, str]]:
+    """The names in a Parquet file, by field id: its own word, whatever the table's schema was then."""
+    found: dict[int, tuple[int | None, str]] = {}
+
+    def take(fields: Iterable[Any], parent: int | None) -> None:
+        for one in fields:
+            number = (one.metadata or {}).get(_FIELD_ID)
+            if number is None or int(number) > _RESERVED_IDS:
+                continue
+            found[int(number)] = (parent, one.name)
+            take(_inside(one.type), int(number))
+
+    with files.open(path) as file:
+        take(pq.ParquetFile(pa.PythonFile(file)).schema_arrow, None)
+    return found
+
+
+def _inside(kind: Any) -> list[Any]:
+    if pa.types.is_struct(kind):
+        return [kind.field(index) for index in range(kind.num_fields)]
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    if pa.types.is_list(kind):
+        return [kind.value_field]
+    return []
+
+
+def _plain(location: str) -> str:
+    """One spelling for the several that files of a disk have. Percent signs are their own."""
+    return "/" + location.removeprefix("file:").lstrip("/") if location.startswith("file:") else location
