@@ -19,6 +19,7 @@ LAYERS = [
     {"registry", "catalog", "embedded", "datagen"},
     {"tables"},
     {"maintain"},
+    {"statements"},
     {"engine", "query"},
     {"server"},
     {"cli"},

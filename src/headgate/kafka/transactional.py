@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -229,6 +230,24 @@ class TransactionalWriter:
         return self._link.failure(error, doing)
 
 
+def end_open(where: Where, name: str, tasks: int) -> None:
+    """Ends what earlier writers of this name left open, before others wait for it to read their markers.
+
+    After a crash every writer does so for itself; but it may be one that waits for a place to run.
+    """
+    link = Link(where)
+    for task in range(tasks):
+        settings = {
+            "transactional.id": f"{name}/{task}",
+            "transaction.timeout.ms": int(TRANSACTION_SECONDS * 1000),
+            "logger": _SILENT,
+        }
+        try:
+            link.producer(settings).init_transactions(CALL_SECONDS)
+        except KafkaException as error:
+            raise link.failure(error, f"end the open transactions of '{name}'") from error
+
+
 def _arguments(row: Row) -> dict[str, Any]:
     found: dict[str, Any] = {"key": row.key, "value": row.value, "headers": list(row.headers)}
     if row.partition is not None:
@@ -258,6 +277,7 @@ def write_frame(
     markers_topic: str,
     order: "Sequence[str | Column]" = (),
     by: Sequence[str] = ("key",),
+    mark_empty: bool = True,
 ) -> int:
     """Writes a frame as one batch, by so many tasks, each with a transaction; how many of them wrote now.
 
@@ -266,11 +286,16 @@ def write_frame(
 
     A batch that is tried again must have the same rows and the same number of tasks: those that had committed
     are left out. Columns of `order` and `by` may be others than those that are written.
+
+    A task without rows records the batch all the same, unless `mark_empty` is false: then it does nothing.
+    The same batch has none for it the next time either, and a later one that has some opens a writer, which
+    ends what an older one left open.
     """
     access = KafkaAccess.at(where)
     prepare_markers(access, markers_topic)
     plan = _planned(
-        _distributed(df, tasks, order, by), _task_function(access, name, batch, topic, markers_topic)
+        _distributed(df, tasks, order, by),
+        _task_function(access, name, batch, topic, markers_topic, mark_empty),
     )
     try:
         done = plan.collect()
@@ -312,7 +337,7 @@ def _planned(
 
 
 def _task_function(
-    access: KafkaAccess, name: str, batch: int, topic: str, markers_topic: str
+    access: KafkaAccess, name: str, batch: int, topic: str, markers_topic: str, mark_empty: bool
 ) -> "Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]":
     def run(batches: "Iterable[pa.RecordBatch]") -> "Iterable[pa.RecordBatch]":
         import pyarrow as pa
@@ -321,9 +346,13 @@ def _task_function(
         context = TaskContext.get()
         assert context is not None
         task = context.partitionId()
+        rows = _rows(batches, task)
+        first = next(rows, None)
+        written = False
         try:
-            with TransactionalWriter(access, name, task, markers_topic) as writer:
-                written = writer.write(batch, topic, _rows(batches, task))
+            if first is not None or mark_empty:
+                with TransactionalWriter(access, name, task, markers_topic) as writer:
+                    written = writer.write(batch, topic, chain([] if first is None else [first], rows))
         except HeadgateError as error:
             said = {"error": type(error).__name__, "message": error.message, "remedy": error.remedy}
             # Spark passes on an error's text and no more.

@@ -15,6 +15,7 @@ from headgate.kafka.topics import Topics
 from headgate.server import page
 from headgate.server.api.control import control_router
 from headgate.server.api.maintenance import maintenance_router
+from headgate.server.api.statements import statements_router
 from headgate.server.api.tables import tables_router
 from headgate.server.api.topics import topics_router
 from headgate.server.failures import RESPONSES, answer_failures
@@ -52,7 +53,13 @@ def create_app(
     app.add_middleware(OwnOrigin)
     answer_failures(app)
     tables = tables_router(store, topics, Offsets(runtime.kafka_access))
-    routers = (control_router(found), tables, maintenance_router(store), topics_router(store, topics))
+    routers = (
+        control_router(found),
+        tables,
+        maintenance_router(store),
+        topics_router(store, topics),
+        statements_router(store, found.records),
+    )
     for router in routers:
         app.include_router(router, prefix=API, responses=RESPONSES)
     for path, router in (mounts or {}).items():

@@ -1,5 +1,14 @@
 """Control state: what is wanted, and where it stands."""
 
+from headgate.store.statements import StatementRecord, Statements
 from headgate.store.store import ProcessRecord, Request, Store, TableRecord, TableStatus
 
-__all__ = ["ProcessRecord", "Request", "Store", "TableRecord", "TableStatus"]
+__all__ = [
+    "ProcessRecord",
+    "Request",
+    "StatementRecord",
+    "Statements",
+    "Store",
+    "TableRecord",
+    "TableStatus",
+]
