@@ -18,7 +18,7 @@ LAYERS = [
     {"spark", "store", "decode", "kafka"},
     {"registry", "catalog", "embedded", "datagen"},
     {"tables"},
-    {"maintain"},
+    {"maintain", "sql"},
     {"engine", "query"},
     {"server"},
     {"cli"},

@@ -38,7 +38,9 @@ def cast(value: Typed, target: SqlType, safe: bool, session: Session) -> Typed:
         done = call("{sql}", kind, [value], nullable, sql=_time_text(value))
     elif is_whole(kind) and isinstance(value.type, StringType):
         # Text with a fraction is a number too; it is cut, as numbers are.
-        done = call(f"{word}({word}(trim({{0}}) AS decimal(38, 10)) AS {spark_name(kind)})", kind, [value], nullable)
+        done = call(
+            f"{word}({word}(trim({{0}}) AS decimal(38, 10)) AS {spark_name(kind)})", kind, [value], nullable
+        )
     elif isinstance(value.type, kind.__class__) and not isinstance(kind, DecimalType):
         done = value.cast(kind)
     else:
@@ -62,7 +64,8 @@ def _cut(value: Typed, precision: int) -> Typed:
 
 
 def _time_text(value: Typed) -> str:
-    """`2026-01-31 12:00:00.000`, as these engines write times: with three digits, or six if there are more."""
+    """`2026-01-31 12:00:00.000`, as these engines write times: with three digits, or six if there are
+    more."""
     whole = f"date_format({value.sql}, 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
     return f"CASE WHEN {whole} LIKE '%000' THEN left({whole}, 23) ELSE {whole} END"
 
@@ -78,11 +81,12 @@ def _possible(source: DataType, target: DataType) -> bool:
             return True
         case (BinaryType(), StringType()):
             return True
-        case (DateType() | TimestampNTZType() | TimestampType()), (
-            DateType() | TimestampNTZType() | TimestampType() | StringType()
+        case (
+            (DateType() | TimestampNTZType() | TimestampType()),
+            (DateType() | TimestampNTZType() | TimestampType() | StringType()),
         ):
             return True
-        case (ArrayType() | MapType() | StructType()), StringType():
+        case ((ArrayType() | MapType() | StructType()), StringType()):
             return True
     if is_number(target):
         return is_number(source) or isinstance(source, (StringType, BooleanType))

@@ -1,10 +1,11 @@
 """The parser of statements: everything that is not a query."""
 
-from typing import Any, NoReturn
+from typing import Any
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
+from headgate.errors import InvalidRequest
 from headgate.sql.dialect import QueryParser, refusal
 from headgate.sql.durations import interval_ms
 from headgate.sql.statements import (
@@ -77,7 +78,7 @@ class StatementParser(QueryParser):
                 return Select(self._query())
             case "VALUES":
                 self.refuse("VALUES alone is no statement: a statement reads a table")
-        self.refuse(f"'{token.text}' begins no statement that is known; there are {_KNOWN}", token)
+        raise self.error(f"'{token.text}' begins no statement that is known; there are {_KNOWN}", token)
 
     def _explain(self, token: Token) -> Explain:
         inner = self.statement()
@@ -173,7 +174,9 @@ class StatementParser(QueryParser):
                 self.refuse("CREATE OR REPLACE TABLE would lose the topic: drop it first")
             return self._create_table()
         found = self._curr
-        self.refuse(f"CREATE {found.text if found else ''} is not known: there are CREATE TABLE and CREATE VIEW")
+        raise self.error(
+            f"CREATE {found.text if found else ''} is not known: there are CREATE TABLE and CREATE VIEW"
+        )
 
     def _if_not_exists(self) -> bool:
         return bool(self._match_text_seq("IF", "NOT", "EXISTS"))
@@ -253,7 +256,9 @@ class StatementParser(QueryParser):
         if name.startswith("$"):
             raise refusal(f"column '{name}' is the system's: it is there without being named", token)
         if self._match_text_seq("AS"):
-            self.refuse(f"column '{name}' is computed: write its expression into the query that reads or fills it")
+            self.refuse(
+                f"column '{name}' is computed: write its expression into the query that reads or fills it"
+            )
         kind = self.sql_type()
         nullable, is_key, comment = True, False, None
         while True:
@@ -267,7 +272,10 @@ class StatementParser(QueryParser):
             elif self._match_text_seq("COMMENT"):
                 comment = self._string()
             elif self._match_text_seq("METADATA"):
-                self.refuse(f"column '{name}': METADATA is there without being named, as $rowtime, $partition, $offset")
+                self.refuse(
+                    f"column '{name}': METADATA is there without being named, as $rowtime, $partition, "
+                    f"$offset"
+                )
             else:
                 break
         return Column(name, kind, nullable, comment), is_key
@@ -311,7 +319,9 @@ class StatementParser(QueryParser):
         ):
             columns = self._names()
         if self._curr and self._curr.text.upper() == "VALUES":
-            self.refuse("INSERT INTO … VALUES: a statement runs on a table; produce single records with a producer")
+            self.refuse(
+                "INSERT INTO … VALUES: a statement runs on a table; produce single records with a producer"
+            )
         return InsertInto(table, self._query(), columns)
 
     def _alter(self) -> Statement:
@@ -341,7 +351,7 @@ class StatementParser(QueryParser):
         if self._match_text_seq("DROP"):
             self._expect("WATERMARK")
             return AlterTableDropWatermark(table)
-        self.refuse("ALTER TABLE knows ADD (…), MODIFY WATERMARK, DROP WATERMARK, SET (…) and RESET (…)")
+        raise self.error("ALTER TABLE knows ADD (…), MODIFY WATERMARK, DROP WATERMARK, SET (…) and RESET (…)")
 
     def _alter_add(self, table: str) -> Statement:
         wrapped = bool(self._match(TokenType.L_PAREN))
@@ -402,9 +412,11 @@ class StatementParser(QueryParser):
 def watermark_delay(column: str, expression: exp.Expr | None, at: Token | None) -> int:
     """The delay of `column` or `column - INTERVAL …`; nothing else is a watermark here."""
 
-    def wrong() -> NoReturn:
-        raise refusal(
-            f"a watermark is written `{column}` or `{column} - INTERVAL '5' SECOND`: the same column, less a time", at
+    def wrong() -> InvalidRequest:
+        return refusal(
+            f"a watermark is written `{column}` or `{column} - INTERVAL '5' SECOND`: the same column, "
+            f"less a time",
+            at,
         )
 
     while isinstance(expression, exp.Paren):
@@ -421,6 +433,6 @@ def watermark_delay(column: str, expression: exp.Expr | None, at: Token | None) 
         if delay is None:
             raise refusal("a watermark's delay is a fixed time: no months and years", at)
         if delay < 0:
-            wrong()
+            raise wrong()
         return delay
-    wrong()
+    raise wrong()

@@ -20,7 +20,9 @@ from headgate.sql.types import INT, is_time
 if TYPE_CHECKING:
     from headgate.sql.select import Selects
 
-_HOW = "Write SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM t) WHERE n = 1."
+_HOW = (
+    "Write SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM t) WHERE n = 1."
+)
 
 
 def number(selects: Selects, relation: Relation, node: exp.Window) -> tuple[Numbered, Relation]:
@@ -60,7 +62,11 @@ def number(selects: Selects, relation: Relation, node: exp.Window) -> tuple[Numb
     event = None
     if len(order.expressions) == 1:
         first = compiler.compile(order.expressions[0].this).attribute
-        if first is not None and is_time(first.type) and (first.origin is not None or first.ref in relation.events):
+        if (
+            first is not None
+            and is_time(first.type)
+            and (first.origin is not None or first.ref in relation.events)
+        ):
             event = first
     if added:
         kept = [attribute.ref for _, attribute in relation.scope.columns]
@@ -109,7 +115,8 @@ def keep(selects: Selects, relation: Relation, ref: str) -> Relation:
             return _with_one(selects, replace(kept, operator=operator, stateful=True), ref)
     if relation.stateful:
         raise InvalidRequest(
-            "A keep-last, or a keep-first that is not ordered by event time, cannot stand above a join or a window: its "
+            "A keep-last, or a keep-first that is not ordered by event time, cannot stand above a join "
+            "or a window: its "
             "result changes, theirs does not.",
             "Write the inner query into a table of its own.",
         )
@@ -128,7 +135,8 @@ def _warn_first(selects: Selects, rank: Numbered) -> None:
         scan = attribute.origin.scan
         if scan.chosen is not None and not scan.chosen.declared and attribute.origin.column != ROWTIME:
             selects.warn(
-                f"'{attribute.origin.column}' of table '{scan.table.name}' has no WATERMARK: rows are taken to be at most "
+                f"'{attribute.origin.column}' of table '{scan.table.name}' has no WATERMARK: rows are "
+                f"taken to be at most "
                 f"{scan.chosen.delay_ms // 1000} s late. {alter_for(attribute)} says how late they may be."
             )
     if selects.ttl_ms is None:

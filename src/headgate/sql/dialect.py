@@ -6,11 +6,21 @@ here, and it is often not what it means elsewhere.
 
 from typing import Any, ClassVar, NoReturn
 
-from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructField, StructType
-from pyspark.sql.types import ByteType, FloatType, ShortType
+from pyspark.sql.types import (
+    ArrayType,
+    ByteType,
+    DataType,
+    DecimalType,
+    FloatType,
+    MapType,
+    ShortType,
+    StructField,
+    StructType,
+)
 from sqlglot import Dialect, exp, parser, tokens
+from sqlglot.dialects.dialect import NormalizationStrategy
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from headgate.errors import InvalidRequest
 from headgate.sql.types import (
@@ -79,7 +89,8 @@ class FlinkTokenizer(tokens.Tokenizer):
         word: kind
         for word, kind in tokens.Tokenizer.KEYWORDS.items()
         # Kept as plain words: the planner, or the parser of statements, knows them.
-        if word not in ("/*+", "{%", "%}", "{{+", "-%}", "{{-", "+}}", "SHOW", "SET", "RESET", "EXPLAIN", "DESCRIBE")
+        if word
+        not in ("/*+", "{%", "%}", "{{+", "-%}", "{{-", "+}}", "SHOW", "SET", "RESET", "EXPLAIN", "DESCRIBE")
         and kind
         not in (TokenType.COMMAND, TokenType.COPY, TokenType.PRAGMA, TokenType.DESCRIBE, TokenType.CACHE)
     }
@@ -112,8 +123,10 @@ class QueryParser(parser.Parser):
     TYPE_NAME_TOKENS: ClassVar[Any] = set()
 
     def refuse(self, message: str, token: Token | None = None) -> NoReturn:
-        at = token or self._curr or self._prev
-        raise refusal(message, at)
+        raise self.error(message, token)
+
+    def error(self, message: str, token: Token | None = None) -> InvalidRequest:
+        return refusal(message, token or self._curr or self._prev)
 
     # --- functions with a grammar of their own
 
@@ -243,7 +256,7 @@ class QueryParser(parser.Parser):
                 table = self._window_input()
                 if self._match_text_seq("PARTITION", "BY") or self._match(TokenType.PARTITION_BY):
                     wrapped = self._match(TokenType.L_PAREN)
-                    keys = self._parse_csv(self._parse_column)
+                    keys = self._window_keys()
                     if wrapped:
                         self._match_r_paren()
             elif self._match_text_seq("DESCRIPTOR"):
@@ -263,6 +276,17 @@ class QueryParser(parser.Parser):
             WindowTable(name=name, this=table, column=column, spans=spans, keys=keys, alias=alias)
         )
 
+    def _window_keys(self) -> list[exp.Expr]:
+        keys = [self._parse_column()]
+        while (
+            self._curr
+            and self._curr.token_type == TokenType.COMMA
+            and self._next.text.upper() != "DESCRIPTOR"
+        ):
+            self._advance()
+            keys.append(self._parse_column())
+        return [key for key in keys if key is not None]
+
     def _named_argument(self) -> None:
         """`SIZE => INTERVAL …`: the order is the same, the names are for readers."""
         if self._next and self._next.token_type == TokenType.FARROW:
@@ -271,13 +295,14 @@ class QueryParser(parser.Parser):
     def _window_input(self) -> exp.Expr:
         if self._match_text_seq("TABLE"):
             table = self._parse_table_parts()
-        elif self._match(TokenType.L_PAREN):
+            if table is None:
+                self.refuse("expected the name of a table")
+            return table
+        if self._match(TokenType.L_PAREN):
             query = self._parse_select()
             self._match_r_paren()
             return self.expression(exp.Subquery(this=query))
-        else:
-            self.refuse("a window function takes TABLE name, or a query in parentheses")
-        return table
+        raise self.error("a window function takes TABLE name, or a query in parentheses")
 
     # --- types
 
@@ -302,7 +327,8 @@ class QueryParser(parser.Parser):
                 precision, scale = sizes[0], sizes[1] if len(sizes) > 1 else 0
                 if not 1 <= precision <= _MAX_DECIMAL or scale > precision:
                     self.refuse(
-                        f"DECIMAL({precision}, {scale}) has 1 to {_MAX_DECIMAL} digits, and no more behind the point",
+                        f"DECIMAL({precision}, {scale}) has 1 to {_MAX_DECIMAL} digits, and no more "
+                        f"behind the point",
                         token,
                     )
                 return SqlType(DecimalType(precision, scale))
@@ -330,7 +356,7 @@ class QueryParser(parser.Parser):
             "MULTISET": "use ARRAY",
             "TIMESTAMP_TZ": "use TIMESTAMP_LTZ: a moment, shown in the session's zone",
         }.get(word, "types are STRING, INT, BIGINT, DOUBLE, DECIMAL(p, s), TIMESTAMP(p), TIMESTAMP_LTZ(p), …")
-        self.refuse(f"'{token.text}' is not a type that is known ({why})", token)
+        raise self.error(f"'{token.text}' is not a type that is known ({why})", token)
 
     def _timestamp(self, word: str) -> SqlType:
         sizes = self._sizes(1)
@@ -412,7 +438,7 @@ _SIMPLE: dict[str, DataType] = {
 
 class HeadgateDialect(Dialect):
     # What is quoted and what is not are the same name; letters mean what they are.
-    NORMALIZATION_STRATEGY: ClassVar[Any] = "CASE_SENSITIVE"
+    NORMALIZATION_STRATEGY = NormalizationStrategy.CASE_SENSITIVE
     ALIAS_POST_VERSION = True
     TYPED_DIVISION = True
 

@@ -43,7 +43,9 @@ def parse_duration_ms(text: str) -> int:
     found = _DURATION.match(text)
     unit = 1 if found and not found[2] else _WORDS.get(found[2].lower()) if found else None
     if found is None or unit is None:
-        raise InvalidRequest(f"'{text}' is not a duration.", "Write it like '1 hour', '90 s', '1 d' or '500 ms'.")
+        raise InvalidRequest(
+            f"'{text}' is not a duration.", "Write it like '1 hour', '90 s', '1 d' or '500 ms'."
+        )
     return int(found[1]) * unit
 
 
@@ -83,7 +85,9 @@ def span_of(interval: exp.Interval) -> Span:
 
 def _between(text: str, first: str, last: str) -> Span:
     """`INTERVAL '1 02:03:04.5' DAY TO SECOND`, `INTERVAL '1-6' YEAR TO MONTH`."""
-    wrong = InvalidRequest(f"INTERVAL '{text}' {first} TO {last} is not known.", "Write INTERVAL '90' MINUTE.")
+    wrong = InvalidRequest(
+        f"INTERVAL '{text}' {first} TO {last} is not known.", "Write INTERVAL '90' MINUTE."
+    )
     if (first, last) == ("YEAR", "MONTH"):
         found = re.match(r"^\s*([+-]?)(\d+)-(\d+)\s*$", text)
         if found is None:

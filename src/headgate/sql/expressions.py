@@ -1,4 +1,5 @@
-"""Expressions of a query become typed pieces of Spark SQL. Every kind of node is known here, or refused by name."""
+"""Expressions of a query become typed pieces of Spark SQL. Every kind of node is known here, or refused by
+name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -33,7 +34,6 @@ from headgate.sql.typed import Typed, boolean, call, column, null, number, strin
 from headgate.sql.types import (
     BOOLEAN,
     DATE,
-
     TIMESTAMP,
     SqlType,
     is_number,
@@ -54,9 +54,16 @@ _COMPARE: dict[type[exp.Expr], str] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-_ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_ARITHMETIC: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+}
 _REFUSED: dict[str, str] = {
-    "PROCTIME": "rows have an event time, $rowtime or a column with a WATERMARK; the time of processing differs in each try",
+    "PROCTIME": "rows have an event time, $rowtime or a column with a WATERMARK; the time of processing "
+    "differs in each try",
     "UUID": "a batch that is tried again would have other values; MASK_TOKEN makes ids from values",
     "RAND": "a batch that is tried again would have other values",
     "RAND_INTEGER": "a batch that is tried again would have other values",
@@ -78,7 +85,8 @@ _REFUSED: dict[str, str] = {
 _WHY_NOT: dict[type[exp.Expr], str] = {
     exp.Exists: "EXISTS is not supported; write a JOIN with a time bound",
     exp.Subquery: "a query as a value is not supported; write a JOIN",
-    exp.Window: "OVER is supported for ROW_NUMBER() in a subquery with `WHERE its name = 1` outside; aggregates take "
+    exp.Window: "OVER is supported for ROW_NUMBER() in a subquery with `WHERE its name = 1` outside; "
+    "aggregates take "
     "GROUP BY or a window function such as TUMBLE",
     exp.SimilarTo: "SIMILAR TO is not supported; write REGEXP(s, pattern)",
     exp.Placeholder: "parameters are not supported; write the value",
@@ -91,7 +99,11 @@ _WHY_NOT: dict[type[exp.Expr], str] = {
 
 def refuse(message: str, node: exp.Expr, remedy: str = "") -> NoReturn:
     """An error with the line of the node, if one of its words still knows it."""
-    raise InvalidRequest(where(node) + message[0].upper() + message[1:], remedy)
+    raise refused(message, node, remedy)
+
+
+def refused(message: str, node: exp.Expr, remedy: str = "") -> InvalidRequest:
+    return InvalidRequest(where(node) + message[0].upper() + message[1:], remedy)
 
 
 def where(node: exp.Expr) -> str:
@@ -103,7 +115,8 @@ def where(node: exp.Expr) -> str:
 
 @dataclass(frozen=True)
 class Compiler:
-    """Expressions at one place. `replaced` answers first: GROUP BY and windows put columns for expressions there."""
+    """Expressions at one place. `replaced` answers first: GROUP BY and windows put columns for expressions
+    there."""
 
     scope: Scope
     session: Session
@@ -158,7 +171,9 @@ class Compiler:
             case exp.DPipe():
                 return self._apply("CONCAT", [self.compile(node.this), self.compile(node.expression)], node)
             case CastTo():
-                return cast(self.compile(node.this), node.args["to"], bool(node.args.get("safe")), self.session)
+                return cast(
+                    self.compile(node.this), node.args["to"], bool(node.args.get("safe")), self.session
+                )
             case exp.Cast():
                 return self._typed_literal(node)
             case exp.Bracket():
@@ -181,7 +196,11 @@ class Compiler:
         if not isinstance(value.type, BooleanType):
             if value.known and value.literal is None:
                 return value.cast(BOOLEAN)
-            refuse(f"a condition is expected where {name_of(value.type)} stands.", node, "Compare it with something.")
+            refuse(
+                f"a condition is expected where {name_of(value.type)} stands.",
+                node,
+                "Compare it with something.",
+            )
         return value
 
     # --- names
@@ -264,7 +283,10 @@ class Compiler:
         mark = str(self.compile(escape).literal) if escape is not None else None
         if pattern.known and isinstance(pattern.literal, str):
             # A backslash is nothing special in a pattern that names no other character.
-            return call("({0} LIKE {pattern} ESCAPE {mark})", BOOLEAN, [value], **_like_pattern(pattern.literal, mark))
+            free = mark if mark is not None else _free_mark(pattern.literal)
+            return call(
+                "({0} LIKE {pattern} ESCAPE {mark})", BOOLEAN, [value], pattern=pattern.sql, mark=text(free)
+            )
         if mark is None:
             return call("({0} LIKE replace({1}, '\\\\', '\\\\\\\\'))", BOOLEAN, [value, pattern])
         return call("({0} LIKE {1} ESCAPE {mark})", BOOLEAN, [value, pattern], mark=text(mark))
@@ -297,7 +319,9 @@ class Compiler:
             )
         for side in (left, right):
             if not is_number(side.type) and not (side.known and side.literal is None):
-                refuse(f"'{operator}' takes numbers, not {name_of(side.type)}.", node, "Make it one with CAST.")
+                refuse(
+                    f"'{operator}' takes numbers, not {name_of(side.type)}.", node, "Make it one with CAST."
+                )
         return arithmetic(operator, left, right)
 
     def _shift(self, operator: str, left: Typed, right: Typed, node: exp.Expr) -> Typed:
@@ -315,7 +339,11 @@ class Compiler:
             if not isinstance(right.type, YearMonthIntervalType):
                 left = left.cast(TIMESTAMP)
         elif not is_time(left.type):
-            refuse(f"{name_of(left.type)} {operator} INTERVAL is not known.", node, "Make a TIMESTAMP of it first.")
+            refuse(
+                f"{name_of(left.type)} {operator} INTERVAL is not known.",
+                node,
+                "Make a TIMESTAMP of it first.",
+            )
         return call(f"({{0}} {operator} {{1}})", left.type, [left, right])
 
     # --- values
@@ -330,7 +358,9 @@ class Compiler:
         elif kind.startswith("TIMESTAMP") and "TZ" not in kind:
             target = SqlType(TIMESTAMP)
         else:
-            refuse(f"a literal of {kind} is not known.", node, "DATE '…', TIMESTAMP '…' and INTERVAL '…' are.")
+            refuse(
+                f"a literal of {kind} is not known.", node, "DATE '…', TIMESTAMP '…' and INTERVAL '…' are."
+            )
         value = cast(string(str(node.this.this)), target, False, self.session)
         return replace(value, nullable=False)
 
@@ -362,7 +392,9 @@ class Compiler:
         }
         returning = node.args.get("returning")
         kind: DataType | None = returning.spark if returning is not None else None
-        return json_call(node.args["name"], self.compile(node.this), self.compile(node.args["path"]), kind, on)
+        return json_call(
+            node.args["name"], self.compile(node.this), self.compile(node.args["path"]), kind, on
+        )
 
     def _call(self, node: exp.Anonymous) -> Typed:
         name = str(node.name).upper()
@@ -370,7 +402,11 @@ class Compiler:
             return self._map(node, [self.compile(e) for e in node.expressions])
         if name == "ROW":
             return self._row(node.expressions)
-        if name in ("CEIL", "FLOOR") and len(node.expressions) == 2 and isinstance(node.expressions[1], exp.Var):
+        if (
+            name in ("CEIL", "FLOOR")
+            and len(node.expressions) == 2
+            and isinstance(node.expressions[1], exp.Var)
+        ):
             return to_unit(name, self.compile(node.expressions[0]), node.expressions[1].name.upper())
         units = name in ("TIMESTAMPADD", "TIMESTAMPDIFF")
         args = [
@@ -391,20 +427,27 @@ class Compiler:
 
 def refuse_function(name: str, node: exp.Expr) -> NoReturn:
     if name in AGGREGATES:
-        refuse(f"{name} is an aggregate, and stands where a row has one value.", node, "Put it into SELECT or HAVING.")
+        refuse(
+            f"{name} is an aggregate, and stands where a row has one value.",
+            node,
+            "Put it into SELECT or HAVING.",
+        )
     if name in _REFUSED:
         refuse(f"function {name} is not supported: {_REFUSED[name]}.", node)
     if name.split("_")[0] in WINDOW_FUNCTIONS:
         refuse(
             f"{name} belongs to a GROUP BY with the same window.",
             node,
-            "Write FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(c), INTERVAL '1' HOUR)) GROUP BY window_start, window_end.",
+            "Write FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(c), INTERVAL '1' HOUR)) GROUP BY window_start, "
+            "window_end.",
         )
     near = get_close_matches(name, (*FUNCTIONS, *AGGREGATES), 1, 0.75)
     refuse(
         f"function {name} is not known.",
         node,
-        f"Is it {near[0]}? The reference lists all." if near else "The reference of functions lists all that are.",
+        f"Is it {near[0]}? The reference lists all."
+        if near
+        else "The reference of functions lists all that are.",
     )
 
 
@@ -427,11 +470,6 @@ def _interval(span: Span) -> Typed:
     return Typed(f"INTERVAL '{sign}{seconds}.{micros:06d}' SECOND", DayTimeIntervalType(), False, True, span)
 
 
-def _like_pattern(pattern: str, mark: str | None) -> dict[str, str]:
-    """The pattern with `!` or another character that is not in it as its escape: Spark's default is a backslash."""
-    if mark is not None:
-        return {"pattern": text(pattern), "mark": text(mark)}
-    free = next(c for c in "!#~^|" if c not in pattern) if any(c not in pattern for c in "!#~^|") else "\x01"
-    return {"pattern": text(pattern), "mark": text(free)}
-
-
+def _free_mark(pattern: str) -> str:
+    """A character that is not in the pattern, to be its escape: Spark's default is a backslash."""
+    return next((mark for mark in "!#~^|" if mark not in pattern), "\x01")

@@ -59,7 +59,9 @@ class Groups:
             return self._aggregate(node)
         if isinstance(node, exp.Anonymous) and (part := self._part_call(node)) is not None:
             return part
-        if isinstance(node, (exp.Literal, exp.Null, exp.Boolean, exp.Interval, exp.Var)) or aggregates_in(node):
+        if isinstance(node, (exp.Literal, exp.Null, exp.Boolean, exp.Interval, exp.Var)) or aggregates_in(
+            node
+        ):
             return None
         try:
             value = self.input.compile(node)
@@ -98,7 +100,9 @@ class Groups:
             else None
         )
         if self.window is None or wanted != self.window:
-            refuse(f"{node.name} is of a window that is not in GROUP BY.", node, f"Add {kind}(…) to GROUP BY.")
+            refuse(
+                f"{node.name} is of a window that is not in GROUP BY.", node, f"Add {kind}(…) to GROUP BY."
+            )
         assert self.window_ref is not None
         return self._part(_PARTS[part], self.window_ref, node)
 
@@ -122,15 +126,22 @@ class Groups:
         args = [self.input.compile(tree) for tree in trees]
         if condition is not None:
             first = args[0] if args else Typed("1", INT, False)
-            args = [replace(first, sql=f"CASE WHEN {condition.sql} THEN {first.sql} END", nullable=True), *args[1:]]
+            args = [
+                replace(first, sql=f"CASE WHEN {condition.sql} THEN {first.sql} END", nullable=True),
+                *args[1:],
+            ]
         coordinates = ", ".join(quote(ref) for ref in self.relation.coordinates)
         try:
-            sql, kind, nullable = aggregate(name, args, distinct, f"struct({coordinates})" if coordinates else "")
+            sql, kind, nullable = aggregate(
+                name, args, distinct, f"struct({coordinates})" if coordinates else ""
+            )
         except InvalidRequest as error:
             raise InvalidRequest(where(node) + error.message, error.remedy) from error
         if sql not in self.by_value:
             ref = self.selects.refs.new(name.lower())
-            secrets = frozenset().union(*(a.secrets for a in args), condition.secrets if condition else frozenset())
+            secrets = frozenset().union(
+                *(a.secrets for a in args), condition.secrets if condition else frozenset()
+            )
             self.values.append((ref, Typed(sql, kind, nullable, secrets=secrets)))
             attribute = Attribute(name.lower(), ref, kind, nullable)
             self.by_value[sql] = column(ref, kind, nullable, attribute)
@@ -145,7 +156,8 @@ def group(selects: Selects, relation: Relation, tree: exp.Select) -> Relation:
     windowed = groups.window_ref is not None
     if relation.stateful and not windowed:
         refuse(
-            "GROUP BY without a window cannot stand above a join, a ROW_NUMBER or a window: its result changes, theirs does "
+            "GROUP BY without a window cannot stand above a join, a ROW_NUMBER or a window: its result "
+            "changes, theirs does "
             "not.",
             tree,
             "Write the inner query into a table of its own, or group by a window.",
@@ -159,7 +171,11 @@ def group(selects: Selects, relation: Relation, tree: exp.Select) -> Relation:
         groups.session,
         relation.coordinates[0] if relation.coordinates else None,
     )
-    parts = [(a.ref, windows.part_value(a, groups.window_ref)) for a in groups.parts.values()] if groups.window_ref else []
+    parts = (
+        [(a.ref, windows.part_value(a, groups.window_ref)) for a in groups.parts.values()]
+        if groups.window_ref
+        else []
+    )
     flat = [ref for ref, _ in (*groups.keys, *groups.values)]
     above = ProjectRows(operator, flat, parts) if parts else operator
     everything = Scope(tuple(("", a) for a in _all(groups)))
@@ -172,12 +188,12 @@ def group(selects: Selects, relation: Relation, tree: exp.Select) -> Relation:
     )
     if having is not None:
         result = selects.filter(result, having)
-    if not windowed:
-        if groups.keys:
-            selects.warn(
-                "GROUP BY without a window keeps every group for ever; sql.state-ttl does not free them. A window "
-                "(TUMBLE …) does."
-            )
+    if not windowed and groups.keys:
+        selects.warn(
+            "GROUP BY without a window keeps every group for ever; sql.state-ttl does not free them. A "
+            "window "
+            "(TUMBLE …) does."
+        )
     kept = [a.ref for a in attributes if a.ref not in dict(added)]
     kept += [ref for ref in result.key if ref not in kept]
     return replace(result, operator=ProjectRows(result.operator, kept, added), scope=under("", attributes))
@@ -196,7 +212,11 @@ def _groups(selects: Selects, relation: Relation, tree: exp.Select) -> Groups:
         return groups
     for word in ("grouping_sets", "cube", "rollup", "totals", "all"):
         if clause.args.get(word):
-            refuse(f"GROUP BY {word.upper().replace('_', ' ')} is not supported.", tree, "Write one query for each, with UNION ALL.")
+            refuse(
+                f"GROUP BY {word.upper().replace('_', ' ')} is not supported.",
+                tree,
+                "Write one query for each, with UNION ALL.",
+            )
     named = {e.alias: e.this for e in tree.expressions if isinstance(e, exp.Alias)}
     for key in clause.expressions:
         _key(groups, key, named)
@@ -206,7 +226,8 @@ def _groups(selects: Selects, relation: Relation, tree: exp.Select) -> Groups:
         wanted, given = set(relation.session.keys), {v.attribute.ref for _, v in groups.keys if v.attribute}
         if wanted != given or len(groups.keys) != len(wanted):
             refuse(
-                "GROUP BY of a SESSION names window_start, window_end and the columns of its PARTITION BY, no others.",
+                "GROUP BY of a SESSION names window_start, window_end and the columns of its PARTITION "
+                "BY, no others.",
                 tree,
             )
     return groups
@@ -215,7 +236,12 @@ def _groups(selects: Selects, relation: Relation, tree: exp.Select) -> Groups:
 def _key(groups: Groups, key: exp.Expr, named: dict[str, exp.Expr]) -> None:
     if isinstance(key, exp.Literal):
         refuse("GROUP BY takes expressions, not their places.", key)
-    if isinstance(key, exp.Column) and not key.table and groups.relation.scope.find(key.name) is None and key.name in named:
+    if (
+        isinstance(key, exp.Column)
+        and not key.table
+        and groups.relation.scope.find(key.name) is None
+        and key.name in named
+    ):
         key = named[key.name]
     kind = str(key.name).upper() if isinstance(key, exp.Anonymous) else ""
     if kind in WINDOW_FUNCTIONS:
@@ -249,7 +275,9 @@ def _window_key(groups: Groups, key: exp.Expr, kind: str) -> None:
     groups.window, groups.window_ref = window, ref
     if kind == "SESSION":
         groups.session = SessionGap(window.event, window.size_ms)
-    groups.parts = {a.window.part: a for a in windows.window_attributes(groups.selects, window, ref) if a.window}
+    groups.parts = {
+        a.window.part: a for a in windows.window_attributes(groups.selects, window, ref) if a.window
+    }
 
 
 def _use_window(groups: Groups, attribute: Attribute, key: exp.Expr) -> None:
@@ -269,18 +297,26 @@ def _use_window(groups: Groups, attribute: Attribute, key: exp.Expr) -> None:
             groups.parts.setdefault(part.window.part, new)
 
 
-def _columns(groups: Groups, tree: exp.Select) -> tuple[list[Attribute], list[tuple[str, Typed]], Typed | None]:
+def _columns(
+    groups: Groups, tree: exp.Select
+) -> tuple[list[Attribute], list[tuple[str, Typed]], Typed | None]:
     compiler = Compiler(Scope(()), groups.selects.session, groups.replaced)
     attributes: list[Attribute] = []
     added: list[tuple[str, Typed]] = []
     for place, item in enumerate(tree.expressions):
         inner = item.this if isinstance(item, exp.Alias) else item
-        if isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
+        if isinstance(inner, exp.Star) or (
+            isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)
+        ):
             refuse("SELECT * and GROUP BY do not go together.", tree, "Name the columns.")
         if isinstance(inner, exp.Window):
             refuse("ROW_NUMBER() over groups needs a query of its own.", inner)
         value = compiler.compile(inner)
-        name = str(item.alias) if isinstance(item, exp.Alias) else (inner.name if isinstance(inner, exp.Column) else f"EXPR${place}")
+        name = (
+            str(item.alias)
+            if isinstance(item, exp.Alias)
+            else (inner.name if isinstance(inner, exp.Column) else f"EXPR${place}")
+        )
         if value.attribute is not None:
             attributes.append(replace(value.attribute, name=name, window=None))
             continue

@@ -72,7 +72,12 @@ def join(
     operator = JoinRows(left.operator, right.operator, how, _all(typed), bound, ttl)
     joined = Relation(
         operator,
-        Scope((*_nullable(left.scope, how in ("right", "full")), *_nullable(right.scope, how in ("left", "full")))),
+        Scope(
+            (
+                *_nullable(left.scope, how in ("right", "full")),
+                *_nullable(right.scope, how in ("left", "full")),
+            )
+        ),
         coordinates=(*left.coordinates, *right.coordinates),
         events={**left.events, **right.events},
         stateful=True,
@@ -210,7 +215,8 @@ def _time_bound(
                 continue
             if not between.whole:
                 selects.warn(
-                    f"The join bounds '{between.left.name}' and '{between.right.name}' on one side only: rows of the other "
+                    f"The join bounds '{between.left.name}' and '{between.right.name}' on one side "
+                    f"only: rows of the other "
                     "are kept for ever."
                 )
             return TimeBound(one[0], other[0], between.lower_ms, between.upper_ms), None
@@ -228,20 +234,27 @@ def _regular(
         if not _has_watermark(relation, attribute) and attribute.origin is not None
     ]
     remedy = (
-        f"{' and '.join(alters)} would bound its state." if alters else
-        "A condition such as b.t BETWEEN a.t AND a.t + INTERVAL '1' HOUR, on columns with a WATERMARK, would bound its state."
+        f"{' and '.join(alters)} would bound its state."
+        if alters
+        else "A condition such as b.t BETWEEN a.t AND a.t + INTERVAL '1' HOUR, on columns with a "
+        "WATERMARK, would bound its state."
     )
     ttl = selects.ttl_ms
     bound = _ttl_bound(selects, left, right, ttl) if ttl is not None else None
     if how != "inner" and bound is None:
-        refuse(f"{how.upper()} JOIN without a bound of time would wait for ever.", tree, f"{remedy} So does SET 'sql.state-ttl'.")
+        refuse(
+            f"{how.upper()} JOIN without a bound of time would wait for ever.",
+            tree,
+            f"{remedy} So does SET 'sql.state-ttl'.",
+        )
     if bound is None:
         why = "for ever" if ttl is None else "for ever (sql.state-ttl does not reach it in this query)"
         selects.warn(f"The join runs as a regular join: the rows of both sides are kept {why}. {remedy}")
         return None, None
     assert ttl is not None
     selects.warn(
-        f"The join runs as a regular join: rows whose records came more than {format_ms(ttl)} apart (sql.state-ttl) do not "
+        f"The join runs as a regular join: rows whose records came more than {format_ms(ttl)} apart "
+        f"(sql.state-ttl) do not "
         f"meet. {remedy}"
     )
     return bound, ttl

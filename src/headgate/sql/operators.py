@@ -1,7 +1,7 @@
 """The physical operators of a plan. Each builds itself of Spark's own, and says what state it keeps.
 
-Columns have names that no other column of the plan has (`order_id#3`). Those that begin with `$` go along through
-every operator that keeps rows apart: coordinates, event times, windows.
+Columns have names that no other column of the plan has (`order_id#3`). Those that begin with `$` go along
+through every operator that keeps rows apart: coordinates, event times, windows.
 """
 
 from __future__ import annotations
@@ -97,8 +97,10 @@ class ScanRows(Operator):
         wanted = source_watermark(self.table, column, delay_ms, declared)
         if self.chosen is not None and self.chosen_for != column:
             raise InvalidRequest(
-                f"The query takes the time of table '{self.table.name}' from '{self.chosen_for}' and from '{column}'.",
-                "A statement knows one event time per table: write one of the two steps into a table of its own.",
+                f"The query takes the time of table '{self.table.name}' from '{self.chosen_for}' and "
+                f"from '{column}'.",
+                "A statement knows one event time per table: write one of the two steps into a table of "
+                "its own.",
             )
         self.chosen, self.chosen_for = self.chosen or wanted, column
         return self.ref(self.chosen.column)
@@ -156,12 +158,13 @@ class ProjectRows(Operator):
         kept = list(dict.fromkeys(self.kept))
         added = [F.expr(value.sql).alias(ref) for ref, value in self.added]
         apart = [*kept, *(ref for ref, _ in self.added)]
-        rest = [c for c in rows.columns if c.startswith("$") and not c.startswith("$secret.") and c not in apart]
+        rest = [
+            c for c in rows.columns if c.startswith("$") and not c.startswith("$secret.") and c not in apart
+        ]
         return rows.select(*(col(ref) for ref in kept), *added, *(col(ref) for ref in rest))
 
     def describe(self) -> str:
-        shown = [readable(f"`{ref}`") for ref in self.kept]
-        shown += [f"{readable(value.sql)} AS {readable(f'`{ref}`')}" for ref, value in self.added]
+        shown = [f"{readable(value.sql)} AS {readable(f'`{ref}`')}" for ref, value in self.added]
         return f"Project {', '.join(shown)}"
 
 
@@ -248,13 +251,21 @@ class AssignWindows(Operator):
         if self.kind != "CUMULATE":
             window = F.window(col(self.event), size, step, start)
             return rows.select(*(col(c) for c in rows.columns), window.alias(self.ref))
-        # Windows that begin together and end one step after the other: the row is in those that end behind it.
-        whole = rows.select(*(col(c) for c in rows.columns), F.window(col(self.event), size, size, start).alias("$whole"))
+        # Windows that begin together and end one step after the other: the row is in those that end behind
+        # it.
+        whole = rows.select(
+            *(col(c) for c in rows.columns), F.window(col(self.event), size, size, start).alias("$whole")
+        )
         micros = self.step_ms * 1000
-        first = f"CAST((unix_micros({quote(self.event)}) - unix_micros(`$whole`.start)) DIV {micros} + 1 AS INT)"
+        first = (
+            f"CAST((unix_micros({quote(self.event)}) - unix_micros(`$whole`.start)) DIV {micros} + 1 AS INT)"
+        )
         ends = f"explode(sequence({first}, {self.size_ms // self.step_ms}))"
         cut = whole.select(*(col(c) for c in whole.columns), F.expr(ends).alias("$end"))
-        struct = f"named_struct('start', `$whole`.start, 'end', `$whole`.start + `$end` * INTERVAL '{self.step_ms / 1000:.3f}' SECOND)"
+        struct = (
+            f"named_struct('start', `$whole`.start, 'end', `$whole`.start + `$end` * INTERVAL "
+            f"'{self.step_ms / 1000:.3f}' SECOND)"
+        )
         return cut.select(
             *(col(c) for c in rows.columns),
             F.expr(struct).alias(self.ref, metadata={DELAY: self.delay_ms}),

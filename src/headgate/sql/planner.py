@@ -1,4 +1,5 @@
-"""Queries become plans: trees of physical operators, built before anything runs and explained by the same tree."""
+"""Queries become plans: trees of physical operators, built before anything runs and explained by the same
+tree."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,8 +36,8 @@ class Options:
 
 @dataclass(frozen=True)
 class Plan:
-    """A query that can run. `key` are the columns of `columns` by which rows of an upsert result replace each other;
-    it is empty for a result of one row."""
+    """A query that can run. `key` are the columns of `columns` by which rows of an upsert result replace
+    each other; it is empty for a result of one row."""
 
     root: OutputRows
     columns: StructType
@@ -86,24 +87,41 @@ class Plan:
         return self.root.build(Building(scan, self.options.secret))
 
 
+@dataclass(frozen=True)
+class Planned:
+    """A query's rows before they are named and checked for where they go."""
+
+    relation: Relation
+    columns: list[tuple[str, Typed]]
+    warnings: tuple[str, ...]
+    limit: int | None
+
+
 def plan(query: Query | exp.Query, tables: Tables, options: Options | None = None) -> Plan:
     """The plan of a query; InvalidRequest names what cannot be planned, and what would work."""
-    tree = query.tree if isinstance(query, Query) else query
     options = options or Options()
+    found = planned(query, tables, options)
+    check_names([name for name, _ in found.columns])
+    return finish(found.relation, found.columns, options, found.warnings, found.limit)
+
+
+def planned(query: Query | exp.Query, tables: Tables, options: Options) -> Planned:
     selects = Selects(tables, options.zone, options.state_ttl_ms, options.default_delay_ms, Refs())
-    tree, limit = _limit(tree)
+    tree, limit = _limit(query.tree if isinstance(query, Query) else query)
     relation = selects.query(tree)
     if relation.numbered:
         raise InvalidRequest(
             "ROW_NUMBER() keeps one row of each key: `= 1` must stand in a WHERE around it.",
-            "Write SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM t) WHERE n = 1.",
+            "Write SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM t) "
+            "WHERE n = 1.",
         )
-    columns = [(attribute.name, column(attribute.ref, attribute.type, attribute.nullable, attribute))
-               for _, attribute in relation.scope.visible()]
-    check_names([name for name, _ in columns])
     if limit is not None and relation.changelog == "upsert":
         raise InvalidRequest("LIMIT over rows that change is not supported.", "Leave it out.")
-    return finish(relation, columns, options, tuple(selects.warnings), limit)
+    columns = [
+        (attribute.name, column(attribute.ref, attribute.type, attribute.nullable, attribute))
+        for _, attribute in relation.scope.visible()
+    ]
+    return Planned(relation, columns, tuple(selects.warnings), limit)
 
 
 def finish(
@@ -139,7 +157,9 @@ def check_names(names: list[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name.lower() in seen:
-            raise InvalidRequest(f"Column '{name}' is in the result twice.", "Give one of them another name with AS.")
+            raise InvalidRequest(
+                f"Column '{name}' is in the result twice.", "Give one of them another name with AS."
+            )
         seen.add(name.lower())
 
 
@@ -153,5 +173,3 @@ def _limit(tree: exp.Query) -> tuple[exp.Query, int | None]:
     without = tree.copy()
     without.set("limit", None)
     return without, int(str(value.this))
-
-

@@ -8,7 +8,7 @@ from headgate.errors import InvalidRequest
 from headgate.sql.operators import Operator, ProjectRows, ScanRows
 from headgate.sql.scope import Attribute, Scope
 from headgate.sql.stateful import SessionGap
-from headgate.sql.tables import PARTITION, OFFSET, ROWTIME, Changelog
+from headgate.sql.tables import OFFSET, PARTITION, ROWTIME, Changelog
 from headgate.sql.typed import Typed, call
 from headgate.sql.types import STRING, is_time
 
@@ -24,8 +24,9 @@ class SessionTable:
 
 @dataclass(frozen=True)
 class Relation:
-    """Rows of a step. `key` is set for rows that change: the columns by which a later row replaces an earlier one.
-    `op` is the column that tells deletes. `coordinates` are the columns that tell in which order rows came."""
+    """Rows of a step. `key` is set for rows that change: the columns by which a later row replaces an
+    earlier one. `op` is the column that tells deletes. `coordinates` are the columns that tell in which
+    order rows came."""
 
     operator: Operator
     scope: Scope
@@ -73,12 +74,16 @@ def filtered_op(relation: Relation, condition: Typed, refs: Refs) -> Relation:
     """A filter on rows that change: a row that no longer passes is a delete of its key."""
     before = f"`{relation.op}` = 'u' AND " if relation.op is not None else ""
     op = refs.new("$op")
-    value = call("{sql}", STRING, [condition], False, sql=f"CASE WHEN {before}{condition.sql} THEN 'u' ELSE 'd' END")
+    value = call(
+        "{sql}", STRING, [condition], False, sql=f"CASE WHEN {before}{condition.sql} THEN 'u' ELSE 'd' END"
+    )
     kept = [attribute.ref for _, attribute in relation.scope.columns]
     return replace(relation, operator=ProjectRows(relation.operator, kept, [(op, value)]), op=op)
 
 
-def event_column(relation: Relation, attribute: Attribute, what: str, default_ms: int, declared_only: bool) -> tuple[str, int] | None:
+def event_column(
+    relation: Relation, attribute: Attribute, what: str, default_ms: int, declared_only: bool
+) -> tuple[str, int] | None:
     """The column that carries the watermark of this one, and its delay; None if nobody declared one, unless
     anything will do."""
     if attribute.ref in relation.events:
@@ -91,7 +96,9 @@ def event_column(relation: Relation, attribute: Attribute, what: str, default_ms
     if mark is not None and mark.column == origin.column:
         ref = origin.scan.choose(origin.column, mark.delay_ms, mark.declared)
         return ref, mark.delay_ms
-    if origin.column == ROWTIME and (mark is None or not declared_only or origin.scan.chosen_for in (None, ROWTIME)):
+    if origin.column == ROWTIME and (
+        mark is None or not declared_only or origin.scan.chosen_for in (None, ROWTIME)
+    ):
         return origin.scan.choose(ROWTIME, default_ms, False), default_ms
     if declared_only:
         return None

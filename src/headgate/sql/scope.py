@@ -49,7 +49,8 @@ class Scope:
     columns: tuple[tuple[str, Attribute], ...]
 
     def find(self, name: str, table: str | None = None) -> Attribute | None:
-        """The column of this name; None if there is none. Letters as they are, or any letters if that is clear."""
+        """The column of this name; None if there is none. Letters as they are, or any letters if that is
+        clear."""
         for same in (str, str.lower):
             found = {
                 attribute.ref: attribute
@@ -59,7 +60,8 @@ class Scope:
             if len(found) > 1:
                 tables = sorted({a for a, c in self.columns if same(c.name) == same(name)})
                 raise InvalidRequest(
-                    f"Column '{name}' is ambiguous: {', '.join(tables)} have one.", "Put the table's name before it."
+                    f"Column '{name}' is ambiguous: {', '.join(tables)} have one.",
+                    "Put the table's name before it.",
                 )
             if found:
                 return next(iter(found.values()))

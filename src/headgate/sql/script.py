@@ -1,6 +1,6 @@
 """A script: statements with semicolons between them, SETs and comments among them."""
 
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from headgate.errors import InvalidRequest
 from headgate.sql.ddl import StatementParser
@@ -9,8 +9,8 @@ from headgate.sql.statements import InsertInto, Statement, StatementSet
 
 
 def parse_script(text: str) -> list[Statement]:
-    """The statements in their order. One that cannot be read is an InvalidRequest with its line and column, and
-    then none of them is given."""
+    """The statements in their order. One that cannot be read is an InvalidRequest with its line and
+    column, and then none of them is given."""
     statements: list[Statement] = []
     pending: list[InsertInto] | None = None
     opened: Token | None = None
@@ -56,8 +56,10 @@ def _check_words(tokens: list[Token]) -> None:
     for token in tokens:
         if token.token_type != TokenType.IDENTIFIER and token.text.upper() == "MATCH_RECOGNIZE":
             raise refusal(
-                "MATCH_RECOGNIZE is not supported: Spark has no operator for patterns of rows. An interval join of "
-                "the table with itself finds one event after another, a SESSION window those that belong together",
+                "MATCH_RECOGNIZE is not supported: Spark has no operator for patterns of rows. An "
+                "interval join of "
+                "the table with itself finds one event after another, a SESSION window those that "
+                "belong together",
                 token,
             )
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from difflib import get_close_matches
 
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from sqlglot import exp
 
 from headgate.errors import InvalidRequest
@@ -11,17 +12,25 @@ from headgate.sql.dialect import WindowTable
 from headgate.sql.expressions import Compiler, refuse
 from headgate.sql.functions import Session
 from headgate.sql.operators import FilterRows, ProjectRows, ScanRows, UnionRows, UnnestRows
-from headgate.sql.relation import Numbered, Refs, Relation, coordinates_of, event_column, filtered_op, refuse_changing
+from headgate.sql.relation import (
+    Numbered,
+    Refs,
+    Relation,
+    coordinates_of,
+    event_column,
+    filtered_op,
+    refuse_changing,
+)
 from headgate.sql.scope import Attribute, Origin, Scope, under
 from headgate.sql.stateful import DistinctRows
 from headgate.sql.statements import CreateView
 from headgate.sql.tables import OP, ROWTIME, SYSTEM, TableInfo, Tables
 from headgate.sql.typed import Typed, column, unify
 from headgate.sql.types import INT
-from pyspark.sql.types import ArrayType, MapType, StructType
 
 _CLAUSES = {
-    "order": "ORDER BY: a stream has no end to be sorted at. ROW_NUMBER() OVER (… ORDER BY …) = 1 keeps one row of a key",
+    "order": "ORDER BY: a stream has no end to be sorted at. ROW_NUMBER() OVER (… ORDER BY …) = 1 keeps "
+    "one row of a key",
     "limit": "LIMIT inside a query: a stream has no first rows. At the end of a SELECT it is fine",
     "offset": "OFFSET: a stream has no first rows",
     "qualify": "QUALIFY: put ROW_NUMBER() into a subquery, and WHERE its name = 1 outside",
@@ -40,14 +49,26 @@ _CLAUSES = {
     "hint": "hints",
     "kind": "SELECT AS",
 }
-_KNOWN = {"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_", "operation_modifiers"}
+_KNOWN = {
+    "expressions",
+    "from_",
+    "joins",
+    "where",
+    "group",
+    "having",
+    "distinct",
+    "with_",
+    "operation_modifiers",
+}
 _MAX_DEPTH = 20
 
 
 class Selects:
     """Plans queries against the tables that there are. `warnings` gathers what users should know."""
 
-    def __init__(self, tables: Tables, zone: str, ttl_ms: int | None, default_delay_ms: int, refs: Refs) -> None:
+    def __init__(
+        self, tables: Tables, zone: str, ttl_ms: int | None, default_delay_ms: int, refs: Refs
+    ) -> None:
         self.tables = tables
         self.session = Session(zone)
         self.ttl_ms = ttl_ms or None
@@ -114,7 +135,11 @@ class Selects:
         if tree.args.get("group") is not None or tree.args.get("having") is not None or _has_aggregate(tree):
             relation = grouping.group(self, relation, tree)
         elif relation.session is not None:
-            refuse("SESSION windows are made by GROUP BY window_start, window_end.", tree, "Add it, with an aggregate.")
+            refuse(
+                "SESSION windows are made by GROUP BY window_start, window_end.",
+                tree,
+                "Add it, with an aggregate.",
+            )
         else:
             relation = self._columns(relation, tree.expressions)
         if tree.args.get("distinct") is not None:
@@ -126,7 +151,9 @@ class Selects:
     def _union(self, tree: exp.Union) -> Relation:
         self._check_clauses(tree, {"this", "expression", "distinct", "with_"})
         if tree.args.get("distinct"):
-            refuse("UNION would keep every row for ever, to know which came before.", tree, "Write UNION ALL.")
+            refuse(
+                "UNION would keep every row for ever, to know which came before.", tree, "Write UNION ALL."
+            )
         sides = [self.query(tree.this), self.query(tree.expression)]
         for side in sides:
             self.check_plain(side, "UNION ALL")
@@ -202,7 +229,10 @@ class Selects:
             self._check_clauses(tree, {"this", "alias"})
             return _aliased(self.query(tree.this), tree)
         if isinstance(tree, exp.Unnest):
-            refuse("UNNEST stands beside the table whose array it takes apart: FROM t CROSS JOIN UNNEST(t.a).", tree)
+            refuse(
+                "UNNEST stands beside the table whose array it takes apart: FROM t CROSS JOIN UNNEST(t.a).",
+                tree,
+            )
         if isinstance(tree, exp.Values):
             refuse("VALUES is not a stream.", tree, "Produce the rows into a topic, and read that.")
         if not isinstance(tree, exp.Table):
@@ -214,7 +244,9 @@ class Selects:
                 "A JOIN within an INTERVAL of time is.",
             )
         if isinstance(tree.this, exp.Func):
-            refuse(f"table function {tree.this.name} is not known.", tree, "Windows are FROM TABLE(TUMBLE(…)).")
+            refuse(
+                f"table function {tree.this.name} is not known.", tree, "Windows are FROM TABLE(TUMBLE(…))."
+            )
         self._check_clauses(tree, {"this", "alias", "db", "catalog"})
         name = ".".join(part.name for part in tree.parts)
         if tree.args.get("db") is not None:
@@ -237,7 +269,9 @@ class Selects:
             refuse(
                 f"there is no table '{name}'.",
                 tree,
-                f"Is it '{near[0]}'?" if near else "A topic with a schema is a table; CREATE TABLE makes one.",
+                f"Is it '{near[0]}'?"
+                if near
+                else "A topic with a schema is a table; CREATE TABLE makes one.",
             )
         return self._scan(table)
 
@@ -256,7 +290,8 @@ class Selects:
         if view.name in self._views or len(self._views) > _MAX_DEPTH:
             refuse(f"view '{view.name}' is made of itself.", tree)
         saved = self._ctes
-        self._ctes, _ = [], self._views.append(view.name)
+        self._ctes = []
+        self._views.append(view.name)
         try:
             relation = self.query(view.query.tree)
         finally:
@@ -267,7 +302,13 @@ class Selects:
     def _scan(self, table: TableInfo) -> Relation:
         scan = ScanRows(self.refs.number(), table)
         attributes = [
-            Attribute(f.name, scan.ref(f.name), f.dataType, f.nullable or table.changelog == "upsert" and f.name not in table.primary_key, Origin(scan, f.name))
+            Attribute(
+                f.name,
+                scan.ref(f.name),
+                f.dataType,
+                f.nullable or (table.changelog == "upsert" and f.name not in table.primary_key),
+                Origin(scan, f.name),
+            )
             for f in table.columns.fields
         ]
         attributes += [
@@ -292,7 +333,11 @@ class Selects:
         refuse_changing(relation, "UNNEST")
         side, kind = join.side.upper(), join.kind.upper()
         if side not in ("", "LEFT") or kind not in ("", "CROSS", "INNER", "OUTER"):
-            refuse(f"{side or kind} JOIN UNNEST is not supported.", join, "CROSS JOIN and LEFT JOIN … ON TRUE are.")
+            refuse(
+                f"{side or kind} JOIN UNNEST is not supported.",
+                join,
+                "CROSS JOIN and LEFT JOIN … ON TRUE are.",
+            )
         on = join.args.get("on")
         if on is not None and not (isinstance(on, exp.Boolean) and on.this):
             refuse("UNNEST is joined ON TRUE.", join, "Put the condition into WHERE.")
@@ -309,7 +354,10 @@ class Selects:
         wanted = len(kinds) + position
         if names and len(names) != wanted:
             refuse(f"UNNEST gives {wanted} columns here, and {len(names)} are named.", join)
-        names = names or [*(fields or [f"EXPR${i}" for i in range(len(kinds))]), *(["ORDINALITY"] if position else [])]
+        names = names or [
+            *(fields or [f"EXPR${i}" for i in range(len(kinds))]),
+            *(["ORDINALITY"] if position else []),
+        ]
         made = [Attribute(n, self.refs.new(n), k, True) for n, k in zip(names, kinds, strict=False)]
         ordinal = Attribute(names[-1], self.refs.new(names[-1]), INT, side == "LEFT") if position else None
         operator = UnnestRows(
@@ -352,7 +400,9 @@ class Selects:
         added: list[tuple[str, Typed]] = []
         numbered: dict[str, Numbered] = {}
         for place, tree in enumerate(trees):
-            if isinstance(tree, exp.Star) or (isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star)):
+            if isinstance(tree, exp.Star) or (
+                isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star)
+            ):
                 attributes += self._star(relation, tree)
                 numbered |= relation.numbered
                 continue
@@ -400,7 +450,9 @@ class Selects:
         if self.ttl_ms is not None:
             scans = [s for s in relation.operator.walk() if isinstance(s, ScanRows)]
             if len(scans) == 1 and not relation.stateful:
-                rowtime = Attribute(ROWTIME, scans[0].ref(ROWTIME), SYSTEM[ROWTIME], False, Origin(scans[0], ROWTIME))
+                rowtime = Attribute(
+                    ROWTIME, scans[0].ref(ROWTIME), SYSTEM[ROWTIME], False, Origin(scans[0], ROWTIME)
+                )
                 chosen = scans[0].chosen_for
                 if chosen in (None, ROWTIME):
                     found = event_column(relation, rowtime, "DISTINCT", self.default_delay_ms, False)
@@ -414,7 +466,7 @@ class Selects:
         return replace(relation, operator=operator, stateful=True)
 
 
-def _elements(value: Typed, node: exp.Expr) -> tuple[list[object], list[str]]:
+def _elements(value: Typed, node: exp.Expr) -> tuple[list[DataType], list[str]]:
     kind = value.type
     if isinstance(kind, MapType):
         return [kind.keyType, kind.valueType], []
@@ -451,5 +503,3 @@ def _name(tree: exp.Expr, place: int) -> str:
 
 def _has_aggregate(tree: exp.Select) -> bool:
     return any(grouping.aggregates_in(e) for e in tree.expressions)
-
-

@@ -35,8 +35,8 @@ class SessionGap:
 
 @dataclass(eq=False)
 class AggregateRows(Operator):
-    """Groups. With a window a group comes out once, when the watermark passes its end; without one it comes out
-    whenever it changes."""
+    """Groups. With a window a group comes out once, when the watermark passes its end; without one it
+    comes out whenever it changes."""
 
     child: Operator
     keys: Sequence[tuple[str, Typed]]
@@ -58,7 +58,9 @@ class AggregateRows(Operator):
         groups = [F.expr(value.sql).alias(ref) for ref, value in self.keys]
         if self.session is not None and self.window is not None:
             groups.append(
-                F.session_window(col(self.session.event), f"{self.session.gap_ms} milliseconds").alias(self.window)
+                F.session_window(col(self.session.event), f"{self.session.gap_ms} milliseconds").alias(
+                    self.window
+                )
             )
             if not self.keys and self.idle_key is not None:
                 # Spark wants a key beside a session: one that is the same for all rows.
@@ -88,8 +90,8 @@ class AggregateRows(Operator):
 class KeepFirst(Operator):
     """The row with the least (time, coordinates) of each key, once the watermark has passed it.
 
-    Rows wait in an aggregate by (key, time), which lets them go in the order of their times. Of those that go in
-    one batch the least is taken; a key that was let go before is not let go again.
+    Rows wait in an aggregate by (key, time), which lets them go in the order of their times. Of those that
+    go in one batch the least is taken; a key that was let go before is not let go again.
     """
 
     child: Operator
@@ -135,7 +137,11 @@ class KeepFirst(Operator):
         return f"Keep first by ({keys}), least {readable(quote(self.event))}"
 
     def state(self) -> str:
-        seen = FOR_EVER if self.ttl_ms is None else f"kept {format_ms(self.ttl_ms)} of event time (sql.state-ttl)"
+        seen = (
+            FOR_EVER
+            if self.ttl_ms is None
+            else f"kept {format_ms(self.ttl_ms)} of event time (sql.state-ttl)"
+        )
         return f"rows that the watermark has not passed; and the keys that came out, {seen}"
 
 
@@ -159,7 +165,9 @@ class KeepBest(Operator):
         best = rows.groupBy(*(col(k) for k in self.keys)).agg(
             choose(whole, F.struct(*(col(o) for o in self.order))).alias("$row")
         )
-        return best.select(*(col(k) for k in self.keys), *(F.col(f"`$row`.{quote(c)}").alias(c) for c in rest))
+        return best.select(
+            *(col(k) for k in self.keys), *(F.col(f"`$row`.{quote(c)}").alias(c) for c in rest)
+        )
 
     def describe(self) -> str:
         keys = ", ".join(readable(quote(k)) for k in self.keys)
@@ -190,7 +198,8 @@ class TimeBound:
 
 @dataclass(eq=False)
 class JoinRows(Operator):
-    """Two streams. `bound` frees the state of both; `ttl_ms` is what the bound was made of when the query had none."""
+    """Two streams. `bound` frees the state of both; `ttl_ms` is what the bound was made of when the query
+    had none."""
 
     left: Operator
     right: Operator

@@ -42,8 +42,8 @@ class Watermark:
 
 @dataclass(frozen=True)
 class TableInfo:
-    """`columns` has TIMESTAMP as TimestampNTZType, TIMESTAMP_LTZ as TimestampType; a field that is not nullable is
-    NOT NULL."""
+    """`columns` has TIMESTAMP as TimestampNTZType, TIMESTAMP_LTZ as TimestampType; a field that is not
+    nullable is NOT NULL."""
 
     name: str
     columns: StructType
@@ -81,8 +81,8 @@ class Catalog:
 
 @dataclass(frozen=True)
 class SourceWatermark:
-    """The watermark that a scan puts on its rows. `column` is a column of the table, `$rowtime`, or `$event`, which
-    is then added as `expression`, a piece of Spark SQL."""
+    """The watermark that a scan puts on its rows. `column` is a column of the table, `$rowtime`, or
+    `$event`, which is then added as `expression`, a piece of Spark SQL."""
 
     column: str
     delay_ms: int

@@ -43,7 +43,8 @@ class Typed:
     secrets: frozenset[str] = field(default_factory=frozenset)
 
     def cast(self, kind: DataType) -> "Typed":
-        """Made another type, as it happens by itself when types meet. An error when the value does not fit."""
+        """Made another type, as it happens by itself when types meet. An error when the value does not
+        fit."""
         if self.type == kind or same_shape(self.type, kind):
             return self if self.type == kind else replace(self, type=kind)
         return replace(self, sql=f"CAST({self.sql} AS {spark_name(kind)})", type=kind, attribute=None)
@@ -80,9 +81,7 @@ def number(value: str) -> Typed:
     exact = Decimal(value)
     digits = exact.as_tuple()
     scale = -int(digits.exponent)
-    return Typed(
-        f"{value}BD", DecimalType(max(len(digits.digits), scale), scale), False, True, exact
-    )
+    return Typed(f"{value}BD", DecimalType(max(len(digits.digits), scale), scale), False, True, exact)
 
 
 def boolean(value: bool) -> Typed:
@@ -113,9 +112,9 @@ def _common_with_text(kind: DataType, value: Typed, values: list[Typed], where: 
     # A text that is written down is a date or a time where one is expected.
     pair = (kind, value.type)
     for one, other in (pair, pair[::-1]):
-        if isinstance(one, StringType) and (is_time(other) or isinstance(other, DateType)):
-            if all(v.known for v in values if isinstance(v.type, StringType)):
-                return other
+        timed = isinstance(one, StringType) and (is_time(other) or isinstance(other, DateType))
+        if timed and all(v.known for v in values if isinstance(v.type, StringType)):
+            return other
     raise InvalidRequest(
         f"{where} has {name_of(kind)} and {name_of(value.type)}, which have no type in common.",
         "Say with CAST what is meant.",

@@ -177,11 +177,9 @@ def assignable(value: DataType, column: DataType) -> bool:
         return True
     if is_number(value) and is_number(column):
         if isinstance(column, DecimalType):
-            if not (is_whole(value) or isinstance(value, DecimalType)):
-                return False
             # Digits behind the point are rounded, as in every SQL; digits before it are not dropped: a value
             # that is too big stops the statement.
-            return True
+            return is_whole(value) or isinstance(value, DecimalType)
         return common(value, column) == column
     match value, column:
         case DateType(), (TimestampNTZType() | TimestampType()):
@@ -195,7 +193,6 @@ def assignable(value: DataType, column: DataType) -> bool:
             return assignable(value.keyType, column.keyType) and assignable(value.valueType, column.valueType)
         case StructType(), StructType():
             return len(value.fields) == len(column.fields) and all(
-                assignable(a.dataType, b.dataType)
-                for a, b in zip(value.fields, column.fields, strict=True)
+                assignable(a.dataType, b.dataType) for a, b in zip(value.fields, column.fields, strict=True)
             )
     return False

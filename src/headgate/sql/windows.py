@@ -12,7 +12,7 @@ from sqlglot import exp
 from headgate.errors import InvalidRequest
 from headgate.sql.dialect import WindowTable
 from headgate.sql.durations import format_ms, interval_ms
-from headgate.sql.expressions import refuse
+from headgate.sql.expressions import refuse, refused
 from headgate.sql.operators import AssignWindows, ProjectRows
 from headgate.sql.relation import Relation, SessionTable, alter_for, event_column
 from headgate.sql.scope import Attribute, WindowPart, under
@@ -99,12 +99,23 @@ def place(selects: Selects, relation: Relation, window: WindowSpec) -> tuple[Rel
 
 
 def window_attributes(selects: Selects, window: WindowSpec, ref: str) -> list[Attribute]:
-    """window_start and window_end are TIMESTAMPs, as the session's clock shows them; window_time is of the column's
-    own type."""
+    """window_start and window_end are TIMESTAMPs, as the session's clock shows them; window_time is of the
+    column's own type."""
     return [
-        Attribute("window_start", selects.refs.new("window_start"), TIMESTAMP, False, None, WindowPart(ref, "start")),
-        Attribute("window_end", selects.refs.new("window_end"), TIMESTAMP, False, None, WindowPart(ref, "end")),
-        Attribute("window_time", selects.refs.new("window_time"), window.time.type, False, None, WindowPart(ref, "time")),
+        Attribute(
+            "window_start", selects.refs.new("window_start"), TIMESTAMP, False, None, WindowPart(ref, "start")
+        ),
+        Attribute(
+            "window_end", selects.refs.new("window_end"), TIMESTAMP, False, None, WindowPart(ref, "end")
+        ),
+        Attribute(
+            "window_time",
+            selects.refs.new("window_time"),
+            window.time.type,
+            False,
+            None,
+            WindowPart(ref, "time"),
+        ),
     ]
 
 
@@ -116,7 +127,12 @@ def part_value(attribute: Attribute, ref: str) -> Typed:
 
 
 def spec(
-    selects: Selects, relation: Relation, kind: str, attribute: Attribute, spans: list[exp.Expr], node: exp.Expr
+    selects: Selects,
+    relation: Relation,
+    kind: str,
+    attribute: Attribute,
+    spans: list[exp.Expr],
+    node: exp.Expr,
 ) -> WindowSpec:
     """The window that was written, if it makes sense."""
     least, most = _SPANS[kind]
@@ -133,8 +149,10 @@ def spec(
         refuse(f"{kind}: {format_ms(size)} is not a multiple of {format_ms(step)}.", node)
     found = event_column(relation, attribute, kind, selects.default_delay_ms, True)
     if found is None:
-        remedy = f"{alter_for(attribute)} gives it one." if attribute.origin is not None else (
-            "It must come from a table as it is, with its WATERMARK."
+        remedy = (
+            f"{alter_for(attribute)} gives it one."
+            if attribute.origin is not None
+            else ("It must come from a table as it is, with its WATERMARK.")
         )
         refuse(f"{kind} needs a column with a WATERMARK, and '{attribute.name}' has none.", node, remedy)
     event, delay = found
@@ -160,7 +178,9 @@ def _zone_offset(zone: str, size_ms: int, node: exp.Expr) -> int:
     try:
         clock = ZoneInfo(zone)
     except (KeyError, ValueError) as error:
-        raise InvalidRequest(f"There is no zone '{zone}'.", "Zones are like Europe/Amsterdam, or UTC.") from error
+        raise InvalidRequest(
+            f"There is no zone '{zone}'.", "Zones are like Europe/Amsterdam, or UTC."
+        ) from error
     offsets = {
         int(found.total_seconds() * 1000)
         for year in (1990, 2005, 2015, 2025, 2035)
@@ -171,7 +191,7 @@ def _zone_offset(zone: str, size_ms: int, node: exp.Expr) -> int:
         return offsets.pop()
     if all((3_600_000 % size_ms == 0 and offset % size_ms == 0) for offset in offsets):
         return 0
-    refuse(
+    raise refused(
         f"windows of {format_ms(size_ms)} in {zone} are not all of one length: it has summer time.",
         node,
         "SET 'sql.local-time-zone' = 'UTC', or take windows that divide an hour.",

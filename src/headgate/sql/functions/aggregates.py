@@ -1,4 +1,5 @@
-"""Aggregates: what a group of rows becomes. Each keeps a state that grows with groups, not with rows, unless said."""
+"""Aggregates: what a group of rows becomes. Each keeps a state that grows with groups, not with rows,
+unless said."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from headgate.sql.types import BIGINT, DOUBLE, INT, STRING, is_number, name_of, 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """`rule` gives Spark's expression and its type; `order` is how rows came: their coordinates, as one struct."""
+    """`rule` gives Spark's expression and its type; `order` is how rows came: their coordinates, as one
+    struct."""
 
     name: str
     form: str
@@ -66,7 +68,9 @@ def _edge(name: str) -> Callable[[list[Typed], str], tuple[str, DataType, bool]]
 
     def rule(args: list[Typed], order: str) -> tuple[str, DataType, bool]:
         if not order:
-            raise InvalidRequest(f"{name} needs rows of one table: there is no first or last row of a join or a group.")
+            raise InvalidRequest(
+                f"{name} needs rows of one table: there is no first or last row of a join or a group."
+            )
         value = args[0].sql
         # NULLs are skipped: with a NULL order Spark leaves the row out.
         return f"{function}({value}, CASE WHEN {value} IS NOT NULL THEN {order} END)", args[0].type, True
@@ -80,7 +84,10 @@ def _listagg(args: list[Typed], order: str) -> tuple[str, DataType, bool]:
     if not order:
         sorted_values = f"array_sort(collect_list({value}))"
     else:
-        pairs = f"array_sort(collect_list(CASE WHEN {value} IS NOT NULL THEN struct({order} AS o, {value} AS v) END))"
+        pairs = (
+            f"array_sort(collect_list(CASE WHEN {value} IS NOT NULL THEN struct({order} AS o, "
+            f"{value} AS v) END))"
+        )
         sorted_values = f"transform({pairs}, x -> x.v)"
     return f"CASE WHEN count({value}) > 0 THEN array_join({sorted_values}, {separator}) END", STRING, True
 
@@ -104,14 +111,44 @@ AGGREGATES: dict[str, Aggregate] = {
             0,
             1,
         ),
-        Aggregate("SUM", "SUM(x)", "The sum, of the type of `x` (DECIMAL(38, s) for a DECIMAL). NULL of no values. An INT that overflows stops the statement.", _sum),
-        Aggregate("AVG", "AVG(x)", "The mean, a DOUBLE, or a DECIMAL of a DECIMAL; also of whole numbers.", _avg),
+        Aggregate(
+            "SUM",
+            "SUM(x)",
+            "The sum, of the type of `x` (DECIMAL(38, s) for a DECIMAL). NULL of no values. An INT that "
+            "overflows stops the statement.",
+            _sum,
+        ),
+        Aggregate(
+            "AVG", "AVG(x)", "The mean, a DOUBLE, or a DECIMAL of a DECIMAL; also of whole numbers.", _avg
+        ),
         Aggregate("MIN", "MIN(x)", "The least.", _extreme("MIN")),
         Aggregate("MAX", "MAX(x)", "The greatest.", _extreme("MAX")),
-        Aggregate("FIRST_VALUE", "FIRST_VALUE(x)", "The first that came and is not NULL, by partition and offset.", _edge("FIRST_VALUE")),
-        Aggregate("LAST_VALUE", "LAST_VALUE(x)", "The last that came and is not NULL, by partition and offset.", _edge("LAST_VALUE")),
-        Aggregate("LISTAGG", "LISTAGG(x[, separator])", "As text, in the order in which they came, with `,` or the separator between. Keeps every value.", _listagg, 1, 2),
-        Aggregate("ARRAY_AGG", "ARRAY_AGG(x)", "As an array, in the order in which they came. Keeps every value.", _array_agg),
+        Aggregate(
+            "FIRST_VALUE",
+            "FIRST_VALUE(x)",
+            "The first that came and is not NULL, by partition and offset.",
+            _edge("FIRST_VALUE"),
+        ),
+        Aggregate(
+            "LAST_VALUE",
+            "LAST_VALUE(x)",
+            "The last that came and is not NULL, by partition and offset.",
+            _edge("LAST_VALUE"),
+        ),
+        Aggregate(
+            "LISTAGG",
+            "LISTAGG(x[, separator])",
+            "As text, in the order in which they came, with `,` or the separator between. Keeps every value.",
+            _listagg,
+            1,
+            2,
+        ),
+        Aggregate(
+            "ARRAY_AGG",
+            "ARRAY_AGG(x)",
+            "As an array, in the order in which they came. Keeps every value.",
+            _array_agg,
+        ),
         Aggregate("STDDEV_POP", "STDDEV_POP(x)", "Standard deviation of all.", _double("STDDEV_POP")),
         Aggregate("STDDEV_SAMP", "STDDEV_SAMP(x)", "Standard deviation of a sample.", _double("STDDEV_SAMP")),
         Aggregate("VAR_POP", "VAR_POP(x)", "Variance of all.", _double("VAR_POP")),

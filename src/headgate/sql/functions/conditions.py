@@ -11,7 +11,9 @@ from headgate.sql.types import name_of
 def _coalesce(args: list[Typed], _: Session) -> Typed:
     values = unify(args, "COALESCE")
     nullable = all(v.nullable for v in values)
-    return call("{sql}", values[0].type, values, nullable, sql=f"coalesce({', '.join(v.sql for v in values)})")
+    return call(
+        "{sql}", values[0].type, values, nullable, sql=f"coalesce({', '.join(v.sql for v in values)})"
+    )
 
 
 def _nullif(args: list[Typed], _: Session) -> Typed:

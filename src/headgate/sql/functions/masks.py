@@ -37,7 +37,7 @@ def hmac_sql(value: str, name: str) -> str:
 
 def _with_key(name: str, args: list[Typed]) -> tuple[Typed, str]:
     value = args[0]
-    if not value.type == STRING:
+    if value.type != STRING:
         value = Typed(f"CAST({value.sql} AS STRING)", STRING, value.nullable, secrets=value.secrets)
     return value, literal_text(name, 2, args[1])
 
@@ -57,7 +57,9 @@ def _token(args: list[Typed], _: Session) -> Typed:
     if len(args) > 2:
         length = literal_int("MASK_TOKEN", 3, args[2])
     if not 8 <= length <= 43:
-        raise InvalidRequest(f"MASK_TOKEN has 8 to 43 characters, not {length}.", "Shorter ones would collide.")
+        raise InvalidRequest(
+            f"MASK_TOKEN has 8 to 43 characters, not {length}.", "Shorter ones would collide."
+        )
     salted = f"concat('token:', {value.sql})"
     digits = f"base64(unhex({hmac_sql(salted, secret)}))"
     # Letters, digits, - and _: a token can stand in a file name or an address.
@@ -75,7 +77,10 @@ def _email(args: list[Typed], _: Session) -> Typed:
         f"concat(left({local}, 1), repeat('*', char_length({local}) - 2), right({local}, 1)) END"
     )
     # What is no address is hidden as a whole.
-    sql = f"CASE WHEN instr({v}, '@') > 1 THEN concat({hidden}, '@', {name}) ELSE repeat('*', char_length({v})) END"
+    sql = (
+        f"CASE WHEN instr({v}, '@') > 1 THEN concat({hidden}, '@', {name}) ELSE repeat('*', "
+        f"char_length({v})) END"
+    )
     return call("{sql}", STRING, [value], sql=sql)
 
 
@@ -92,7 +97,10 @@ def _partial(args: list[Typed], _: Session) -> Typed:
     if front < 0 or back < 0:
         raise InvalidRequest("MASK_PARTIAL leaves 0 or more characters at each end.")
     v = value.sql
-    middle = f"regexp_replace(substring({v}, {front + 1}, char_length({v}) - {front + back}), '[\\\\p{{L}}\\\\p{{N}}]', '*')"
+    middle = (
+        f"regexp_replace(substring({v}, {front + 1}, char_length({v}) - {front + back}), "
+        f"'[\\\\p{{L}}\\\\p{{N}}]', '*')"
+    )
     end = f", right({v}, {back})" if back else ""
     shown = f"concat(left({v}, {front}), {middle}{end})" if front else f"concat({middle}{end})"
     every = f"regexp_replace({v}, '[\\\\p{{L}}\\\\p{{N}}]', '*')"
@@ -110,7 +118,8 @@ MASKS = (
     Function(
         "MASK_HASH",
         "MASK_HASH(x, 'secret')",
-        "HMAC-SHA-256 under the key that the secret of this name holds, 64 hexadecimal digits: equal values stay equal, and "
+        "HMAC-SHA-256 under the key that the secret of this name holds, 64 hexadecimal digits: equal "
+        "values stay equal, and "
         "nobody without the key can try values out.",
         _hash,
         2,
@@ -119,7 +128,8 @@ MASKS = (
     Function(
         "MASK_TOKEN",
         "MASK_TOKEN(x, 'secret'[, length])",
-        "A short token for a value, salted with the secret: 16 letters, digits, `-` and `_`, or as many as said (8 to 43).",
+        "A short token for a value, salted with the secret: 16 letters, digits, `-` and `_`, or as many "
+        "as said (8 to 43).",
         _token,
         2,
         3,

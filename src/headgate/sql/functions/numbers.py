@@ -22,18 +22,24 @@ def _whole(name: str) -> Function:
             sql = f"({up}floor({up}CAST({value.sql} AS DOUBLE)))"
             big = f"abs({value.sql}) >= 9.0E15D OR isnan({value.sql})"
             return call(
-                f"CASE WHEN {big} THEN {value.sql} ELSE CAST({sql} AS {spark_name(kind)}) END"
-                .replace("{", "{{").replace("}", "}}"),
+                f"CASE WHEN {big} THEN {value.sql} ELSE CAST({sql} AS {spark_name(kind)}) END".replace(
+                    "{", "{{"
+                ).replace("}", "}}"),
                 kind,
                 [value],
             )
         return call(f"CAST({name.lower()}({{0}}) AS {spark_name(kind)})", kind, [value])
 
-    what = "smallest whole number that is not less" if name == "CEIL" else "greatest whole number that is not more"
+    what = (
+        "smallest whole number that is not less"
+        if name == "CEIL"
+        else "greatest whole number that is not more"
+    )
     return Function(
         name,
         f"{name}(x)",
-        f"The {what}. With `{name}(t TO HOUR)`: a time, to the unit (SECOND, MINUTE, HOUR, DAY, MONTH, YEAR).",
+        f"The {what}. With `{name}(t TO HOUR)`: a time, to the unit (SECOND, MINUTE, HOUR, DAY, MONTH, "
+        f"YEAR).",
         rule,
         1,
         1,
@@ -95,12 +101,17 @@ def _sign(args: list[Typed], _: Session) -> Typed:
 
 def arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
     """`+ - * /` and `%` on numbers. Whole numbers divide to whole numbers."""
-    if operator in "/%" and right.known and right.literal == 0 and not isinstance(right.type, (DoubleType, FloatType)):
+    if (
+        operator in "/%"
+        and right.known
+        and right.literal == 0
+        and not isinstance(right.type, (DoubleType, FloatType))
+    ):
         raise InvalidRequest("Something is divided by 0.")
     one, other = left.type, right.type
-    if isinstance(one, DecimalType) or isinstance(other, DecimalType):
-        if not any(isinstance(t, (DoubleType, FloatType)) for t in (one, other)):
-            return _decimal(operator, left.cast(as_decimal(one)), right.cast(as_decimal(other)))
+    exact = not any(isinstance(t, (DoubleType, FloatType)) for t in (one, other))
+    if exact and (isinstance(one, DecimalType) or isinstance(other, DecimalType)):
+        return _decimal(operator, left.cast(as_decimal(one)), right.cast(as_decimal(other)))
     left, right = unify([left, right], f"'{operator}'")
     if operator == "/" and is_whole(left.type):
         return call(f"CAST(({{0}} DIV {{1}}) AS {spark_name(left.type)})", left.type, [left, right])
@@ -109,7 +120,8 @@ def arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
 
 def _decimal(operator: str, left: Typed, right: Typed) -> Typed:
     """The same digits that Spark gives: the type is said here so that it is known beforehand."""
-    assert isinstance(left.type, DecimalType) and isinstance(right.type, DecimalType)
+    assert isinstance(left.type, DecimalType)
+    assert isinstance(right.type, DecimalType)
     p1, s1, p2, s2 = left.type.precision, left.type.scale, right.type.precision, right.type.scale
     match operator:
         case "+" | "-":
@@ -134,9 +146,13 @@ NUMBERS = (
     simple("ABS", "ABS(x)", "Without its sign.", "n", None, "abs({0})"),
     _whole("CEIL"),
     _whole("FLOOR"),
-    Function("ROUND", "ROUND(x[, n])", "To `n` digits behind the point; halves away from zero.", _round, 1, 2),
+    Function(
+        "ROUND", "ROUND(x[, n])", "To `n` digits behind the point; halves away from zero.", _round, 1, 2
+    ),
     Function("TRUNCATE", "TRUNCATE(x[, n])", "Cut behind `n` digits, towards zero.", _truncate, 1, 2),
-    Function("MOD", "MOD(x, y)", "What is left of `x` by `y`, with the sign of `x`. The same as `%`.", _mod, 2, 2),
+    Function(
+        "MOD", "MOD(x, y)", "What is left of `x` by `y`, with the sign of `x`. The same as `%`.", _mod, 2, 2
+    ),
     Function("SIGN", "SIGN(x)", "-1, 0 or 1.", _sign, 1, 1),
     _extreme("GREATEST"),
     _extreme("LEAST"),
@@ -154,5 +170,12 @@ NUMBERS = (
     _double("RADIANS", "RADIANS(x)", "Degrees to radians.", "radians({0})"),
     _double("DEGREES", "DEGREES(x)", "Radians to degrees.", "degrees({0})"),
     simple("PI", "PI()", "3.14159…", "", DOUBLE, "pi()", nullable=False),
-    simple("HEX", "HEX(x)", "A whole number, or the UTF-8 bytes of a string, in hexadecimal.", "*", STRING, "hex({0})"),
+    simple(
+        "HEX",
+        "HEX(x)",
+        "A whole number, or the UTF-8 bytes of a string, in hexadecimal.",
+        "*",
+        STRING,
+        "hex({0})",
+    ),
 )

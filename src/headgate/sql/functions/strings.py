@@ -1,8 +1,10 @@
 """Functions of strings and bytes."""
 
+from pyspark.sql.types import ArrayType, MapType
+
 from headgate.sql.functions.table import Function, Session, check, named, simple
 from headgate.sql.typed import Typed, call
-from headgate.sql.types import BOOLEAN, BYTES, INT, STRING, ArrayType, MapType
+from headgate.sql.types import BOOLEAN, BYTES, INT, STRING
 
 
 def _substring(args: list[Typed], _: Session) -> Typed:
@@ -27,7 +29,9 @@ def _trim(args: list[Typed], _: Session) -> Typed:
 
 def _concat(args: list[Typed], _: Session) -> Typed:
     given = check("CONCAT", "s" * len(args), args)
-    return call(f"concat({', '.join(a.sql for a in given)})".replace("{", "{{").replace("}", "}}"), STRING, given)
+    return call(
+        f"concat({', '.join(a.sql for a in given)})".replace("{", "{{").replace("}", "}}"), STRING, given
+    )
 
 
 def _concat_ws(args: list[Typed], _: Session) -> Typed:
@@ -63,7 +67,8 @@ def _pad(name: str) -> Function:
 SUBSTRING = Function(
     "SUBSTRING",
     "SUBSTRING(s, start[, length])",
-    "From `start`, 1 being the first character; negative counts from the end. Also `SUBSTRING(s FROM a FOR b)`. "
+    "From `start`, 1 being the first character; negative counts from the end. Also `SUBSTRING(s FROM a "
+    "FOR b)`. "
     "Empty if `start` is outside, NULL if `length` is negative.",
     _substring,
     2,
@@ -78,7 +83,14 @@ STRINGS = (
     named(CHAR_LENGTH, "CHARACTER_LENGTH"),
     SUBSTRING,
     named(SUBSTRING, "SUBSTR"),
-    simple("LEFT", "LEFT(s, n)", "The first `n` characters; empty if `n` is negative.", "si", STRING, "left({0}, {1})"),
+    simple(
+        "LEFT",
+        "LEFT(s, n)",
+        "The first `n` characters; empty if `n` is negative.",
+        "si",
+        STRING,
+        "left({0}, {1})",
+    ),
     simple("RIGHT", "RIGHT(s, n)", "The last `n` characters.", "si", STRING, "right({0}, {1})"),
     Function(
         "TRIM",
@@ -88,10 +100,36 @@ STRINGS = (
         3,
         3,
     ),
-    simple("LTRIM", "LTRIM(s[, what])", "Without blanks at its front.", "ss", STRING, "ltrim({0}) | ltrim({1}, {0})", 1),
-    simple("RTRIM", "RTRIM(s[, what])", "Without blanks at its end.", "ss", STRING, "rtrim({0}) | rtrim({1}, {0})", 1),
-    simple("BTRIM", "BTRIM(s[, what])", "Without blanks at both ends.", "ss", STRING, "btrim({0}) | btrim({0}, {1})", 1),
-    Function("CONCAT", "CONCAT(s, …)", "One after the other; NULL if one is. The same as `||`.", _concat, 1, None),
+    simple(
+        "LTRIM",
+        "LTRIM(s[, what])",
+        "Without blanks at its front.",
+        "ss",
+        STRING,
+        "ltrim({0}) | ltrim({1}, {0})",
+        1,
+    ),
+    simple(
+        "RTRIM",
+        "RTRIM(s[, what])",
+        "Without blanks at its end.",
+        "ss",
+        STRING,
+        "rtrim({0}) | rtrim({1}, {0})",
+        1,
+    ),
+    simple(
+        "BTRIM",
+        "BTRIM(s[, what])",
+        "Without blanks at both ends.",
+        "ss",
+        STRING,
+        "btrim({0}) | btrim({0}, {1})",
+        1,
+    ),
+    Function(
+        "CONCAT", "CONCAT(s, …)", "One after the other; NULL if one is. The same as `||`.", _concat, 1, None
+    ),
     Function(
         "CONCAT_WS",
         "CONCAT_WS(separator, s, …)",
@@ -100,7 +138,9 @@ STRINGS = (
         2,
         None,
     ),
-    simple("REPLACE", "REPLACE(s, old, new)", "Every `old` a `new`.", "sss", STRING, "replace({0}, {1}, {2})"),
+    simple(
+        "REPLACE", "REPLACE(s, old, new)", "Every `old` a `new`.", "sss", STRING, "replace({0}, {1}, {2})"
+    ),
     simple(
         "REGEXP_REPLACE",
         "REGEXP_REPLACE(s, pattern, new)",
@@ -117,8 +157,22 @@ STRINGS = (
         2,
         3,
     ),
-    simple("REGEXP", "REGEXP(s, pattern)", "Whether a Java pattern is found in `s`.", "ss", BOOLEAN, "({0} RLIKE {1})"),
-    simple("POSITION", "POSITION(a IN s)", "Where `a` begins in `s`; 0 if nowhere.", "ss", INT, "locate({0}, {1})"),
+    simple(
+        "REGEXP",
+        "REGEXP(s, pattern)",
+        "Whether a Java pattern is found in `s`.",
+        "ss",
+        BOOLEAN,
+        "({0} RLIKE {1})",
+    ),
+    simple(
+        "POSITION",
+        "POSITION(a IN s)",
+        "Where `a` begins in `s`; 0 if nowhere.",
+        "ss",
+        INT,
+        "locate({0}, {1})",
+    ),
     simple(
         "LOCATE",
         "LOCATE(a, s[, start])",
@@ -159,16 +213,51 @@ STRINGS = (
         "str_to_map({0}, ',', '=') | str_to_map({0}, {1}, '=') | str_to_map({0}, {1}, {2})",
         2,
     ),
-    simple("STARTSWITH", "STARTSWITH(s, a)", "Whether `s` begins with `a`.", "ss", BOOLEAN, "startswith({0}, {1})"),
+    simple(
+        "STARTSWITH",
+        "STARTSWITH(s, a)",
+        "Whether `s` begins with `a`.",
+        "ss",
+        BOOLEAN,
+        "startswith({0}, {1})",
+    ),
     simple("ENDSWITH", "ENDSWITH(s, a)", "Whether `s` ends with `a`.", "ss", BOOLEAN, "endswith({0}, {1})"),
-    simple("TRANSLATE", "TRANSLATE(s, from, to)", "Characters replaced one by one.", "sss", STRING, "translate({0}, {1}, {2})"),
-    simple("ASCII", "ASCII(s)", "The number of the first character; 0 of an empty string.", "s", INT, "ascii({0})"),
+    simple(
+        "TRANSLATE",
+        "TRANSLATE(s, from, to)",
+        "Characters replaced one by one.",
+        "sss",
+        STRING,
+        "translate({0}, {1}, {2})",
+    ),
+    simple(
+        "ASCII",
+        "ASCII(s)",
+        "The number of the first character; 0 of an empty string.",
+        "s",
+        INT,
+        "ascii({0})",
+    ),
     simple("CHR", "CHR(n)", "The character of this number.", "i", STRING, "chr({0})"),
-    simple("MD5", "MD5(s)", "Hash, 32 hexadecimal digits. It hides nothing: see `MASK_HASH`.", "s", STRING, "md5({0})"),
+    simple(
+        "MD5",
+        "MD5(s)",
+        "Hash, 32 hexadecimal digits. It hides nothing: see `MASK_HASH`.",
+        "s",
+        STRING,
+        "md5({0})",
+    ),
     simple("SHA1", "SHA1(s)", "Hash, 40 hexadecimal digits.", "s", STRING, "sha1({0})"),
     simple("SHA256", "SHA256(s)", "Hash, 64 hexadecimal digits.", "s", STRING, "sha2({0}, 256)"),
     simple("SHA512", "SHA512(s)", "Hash, 128 hexadecimal digits.", "s", STRING, "sha2({0}, 512)"),
-    simple("TO_BASE64", "TO_BASE64(s)", "Its UTF-8 bytes in base 64.", "s", STRING, "base64(encode({0}, 'UTF-8'))"),
+    simple(
+        "TO_BASE64",
+        "TO_BASE64(s)",
+        "Its UTF-8 bytes in base 64.",
+        "s",
+        STRING,
+        "base64(encode({0}, 'UTF-8'))",
+    ),
     simple(
         "FROM_BASE64",
         "FROM_BASE64(s)",

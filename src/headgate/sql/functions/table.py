@@ -3,7 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql.types import ArrayType, BinaryType, BooleanType, DataType, DateType, MapType, NullType, StringType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    MapType,
+    NullType,
+    StringType,
+)
 
 from headgate.errors import InvalidRequest
 from headgate.sql.typed import Typed, call
@@ -98,8 +107,8 @@ def simple(
     optional: int = 0,
     nullable: bool | None = None,
 ) -> Function:
-    """One Spark expression; `kind` None is the type of the first argument. With optional arguments the template
-    has one form per count of them, separated by ` | `, the shortest first."""
+    """One Spark expression; `kind` None is the type of the first argument. With optional arguments the
+    template has one form per count of them, separated by ` | `, the shortest first."""
     templates = template.split(" | ")
 
     def rule(args: list[Typed], _: Session) -> Typed:

@@ -5,7 +5,19 @@ from pyspark.sql.types import DataType, DateType, StringType, TimestampType
 from headgate.errors import InvalidRequest
 from headgate.sql.functions.table import Function, Session, check, literal_int, literal_text, simple
 from headgate.sql.typed import Typed, call
-from headgate.sql.types import BIGINT, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_LTZ, is_number, is_time, is_whole, text
+from headgate.sql.types import (
+    BIGINT,
+    DATE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_LTZ,
+    is_number,
+    is_time,
+    is_whole,
+    spark_name,
+    text,
+)
 
 # Letters of a pattern that mean the same to Java's formatters and to Spark's.
 _LETTERS = frozenset("GyMLdDEaHhKkmsSQqVzOXxZ")
@@ -47,7 +59,9 @@ def pattern(name: str, place: int, arg: Typed) -> str:
             quoted = not quoted
         elif not quoted and letter.isalpha() and letter not in _LETTERS:
             why = _WHY.get(letter, "put text in quotes")
-            raise InvalidRequest(f"{name} does not know '{letter}' in the pattern '{given}'.", f"{why.capitalize()}.")
+            raise InvalidRequest(
+                f"{name} does not know '{letter}' in the pattern '{given}'.", f"{why.capitalize()}."
+            )
     if quoted:
         raise InvalidRequest(f"A quote is open in the pattern '{given}' of {name}.")
     return given
@@ -59,8 +73,8 @@ def wall_clock(moment: str, session: Session) -> str:
 
 
 def parse_wall_clock(value: str, how: str, session: Session) -> str:
-    """Text as a TIMESTAMP; NULL if it is none. Spark parses text to moments only, so it is read as if in UTC: a
-    zone with summer time would not have every hour."""
+    """Text as a TIMESTAMP; NULL if it is none. Spark parses text to moments only, so it is read as if in
+    UTC: a zone with summer time would not have every hour."""
     if session.zone == "UTC":
         return f"CAST(try_to_timestamp({value}, {text(how)}) AS timestamp_ntz)"
     moment = f"try_to_timestamp(concat({value}, ' Z'), {text(how + ' X')})"
@@ -83,12 +97,15 @@ def _to_timestamp_ltz(args: list[Typed], session: Session) -> Typed:
         precision = literal_int("TO_TIMESTAMP_LTZ", 2, args[1]) if len(args) > 1 else 3
         if precision not in (0, 3):
             raise InvalidRequest(
-                f"TO_TIMESTAMP_LTZ does not know precision {precision}.", "0 is for seconds, 3 for milliseconds."
+                f"TO_TIMESTAMP_LTZ does not know precision {precision}.",
+                "0 is for seconds, 3 for milliseconds.",
             )
         if is_whole(value.type):
             template = "timestamp_seconds({0})" if precision == 0 else "timestamp_millis({0})"
         else:
-            template = "timestamp_micros(CAST({0} * " + ("1000000" if precision == 0 else "1000") + " AS BIGINT))"
+            template = (
+                "timestamp_micros(CAST({0} * " + ("1000000" if precision == 0 else "1000") + " AS BIGINT))"
+            )
         return call(template, TIMESTAMP_LTZ, [value])
     value = check("TO_TIMESTAMP_LTZ", "s", args[:1])[0]
     if len(args) == 1:
@@ -151,9 +168,15 @@ def _timestampadd(args: list[Typed], _: Session) -> Typed:
     if months is not None:
         return call(f"({{1}} + make_ym_interval(0, {{0}} * {months}))", kind, [count, value])
     if unit == "WEEK":
-        return call("({1} + make_dt_interval({0} * 7))" if is_time(kind) else "date_add({1}, {0} * 7)", kind, [count, value])
+        return call(
+            "({1} + make_dt_interval({0} * 7))" if is_time(kind) else "date_add({1}, {0} * 7)",
+            kind,
+            [count, value],
+        )
     if unit == "DAY":
-        return call("({1} + make_dt_interval({0}))" if is_time(kind) else "date_add({1}, {0})", kind, [count, value])
+        return call(
+            "({1} + make_dt_interval({0}))" if is_time(kind) else "date_add({1}, {0})", kind, [count, value]
+        )
     place = {"HOUR": "0, {0}", "MINUTE": "0, 0, {0}", "SECOND": "0, 0, 0, {0}"}[unit]
     return call(f"({{1}} + make_dt_interval({place}))", kind, [count, value])
 
@@ -179,7 +202,7 @@ def to_unit(name: str, value: Typed, unit: str) -> Typed:
     value = check(name, "t", [value])[0]
     if unit not in _TRUNC:
         raise InvalidRequest(f"{name} does not know the unit {unit}.", f"It knows {', '.join(_TRUNC)}.")
-    kind = {TIMESTAMP: "timestamp_ntz", TIMESTAMP_LTZ: "timestamp"}.get(value.type, "date")
+    kind = spark_name(value.type)
     down = f"CAST(date_trunc('{unit}', {value.sql}) AS {kind})"
     if name == "FLOOR":
         return call("{sql}", value.type, [value], sql=down)
@@ -221,7 +244,8 @@ TIMES = (
     Function(
         "TO_TIMESTAMP",
         "TO_TIMESTAMP(s[, pattern])",
-        "Text as a TIMESTAMP; by default `2026-01-31 12:00:00` with or without a fraction. NULL if it is none.",
+        "Text as a TIMESTAMP; by default `2026-01-31 12:00:00` with or without a fraction. NULL if it "
+        "is none.",
         _to_timestamp,
         1,
         2,
@@ -229,13 +253,21 @@ TIMES = (
     Function(
         "TO_TIMESTAMP_LTZ",
         "TO_TIMESTAMP_LTZ(n[, 0 | 3]), TO_TIMESTAMP_LTZ(s[, pattern[, zone]])",
-        "Seconds (0) or milliseconds (3, the default) since 1970 as a TIMESTAMP_LTZ; or text, in a zone or the session's. "
+        "Seconds (0) or milliseconds (3, the default) since 1970 as a TIMESTAMP_LTZ; or text, in a zone "
+        "or the session's. "
         "NULL if the text is none.",
         _to_timestamp_ltz,
         1,
         3,
     ),
-    Function("TO_DATE", "TO_DATE(s[, pattern])", "Text as a DATE; by default `2026-01-31`. NULL if it is none.", _to_date, 1, 2),
+    Function(
+        "TO_DATE",
+        "TO_DATE(s[, pattern])",
+        "Text as a DATE; by default `2026-01-31`. NULL if it is none.",
+        _to_date,
+        1,
+        2,
+    ),
     Function(
         "DATE_FORMAT",
         "DATE_FORMAT(t, pattern)",
@@ -244,8 +276,15 @@ TIMES = (
         2,
         2,
     ),
-    Function("EXTRACT", "EXTRACT(unit FROM t)", "YEAR, QUARTER, MONTH, WEEK (of ISO 8601), DAY, DOY, DOW (1 is Sunday), "
-             "ISODOW (1 is Monday), HOUR, MINUTE, SECOND or EPOCH, as a whole BIGINT.", _extract, 2, 2),
+    Function(
+        "EXTRACT",
+        "EXTRACT(unit FROM t)",
+        "YEAR, QUARTER, MONTH, WEEK (of ISO 8601), DAY, DOY, DOW (1 is Sunday), "
+        "ISODOW (1 is Monday), HOUR, MINUTE, SECOND or EPOCH, as a whole BIGINT.",
+        _extract,
+        2,
+        2,
+    ),
     _part("YEAR", "YEAR", "The year."),
     _part("QUARTER", "QUARTER", "1 to 4."),
     _part("MONTH", "MONTH", "1 to 12."),
@@ -265,11 +304,64 @@ TIMES = (
         3,
         3,
     ),
-    Function("UNIX_TIMESTAMP", "UNIX_TIMESTAMP([s[, pattern]])", "Seconds since 1970, of now or of text; NULL if it is no time.", _unix_timestamp, 0, 2),
-    Function("FROM_UNIXTIME", "FROM_UNIXTIME(n[, pattern])", "Seconds since 1970 as text in the session's zone.", _from_unixtime, 1, 2),
-    Function("CONVERT_TZ", "CONVERT_TZ(s, from, to)", "`2026-01-31 12:00:00` of one zone as text of another.", _convert_tz, 3, 3),
-    simple("CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP", "Now, a TIMESTAMP_LTZ; the same for all rows of a batch.", "", TIMESTAMP_LTZ, "current_timestamp()", nullable=False),
-    simple("NOW", "NOW()", "The same as CURRENT_TIMESTAMP.", "", TIMESTAMP_LTZ, "current_timestamp()", nullable=False),
-    simple("LOCALTIMESTAMP", "LOCALTIMESTAMP", "Now as the session's clock shows it, a TIMESTAMP.", "", TIMESTAMP, "localtimestamp()", nullable=False),
-    simple("CURRENT_DATE", "CURRENT_DATE", "Today in the session's zone.", "", DATE, "current_date()", nullable=False),
+    Function(
+        "UNIX_TIMESTAMP",
+        "UNIX_TIMESTAMP([s[, pattern]])",
+        "Seconds since 1970, of now or of text; NULL if it is no time.",
+        _unix_timestamp,
+        0,
+        2,
+    ),
+    Function(
+        "FROM_UNIXTIME",
+        "FROM_UNIXTIME(n[, pattern])",
+        "Seconds since 1970 as text in the session's zone.",
+        _from_unixtime,
+        1,
+        2,
+    ),
+    Function(
+        "CONVERT_TZ",
+        "CONVERT_TZ(s, from, to)",
+        "`2026-01-31 12:00:00` of one zone as text of another.",
+        _convert_tz,
+        3,
+        3,
+    ),
+    simple(
+        "CURRENT_TIMESTAMP",
+        "CURRENT_TIMESTAMP",
+        "Now, a TIMESTAMP_LTZ; the same for all rows of a batch.",
+        "",
+        TIMESTAMP_LTZ,
+        "current_timestamp()",
+        nullable=False,
+    ),
+    simple(
+        "NOW",
+        "NOW()",
+        "The same as CURRENT_TIMESTAMP.",
+        "",
+        TIMESTAMP_LTZ,
+        "current_timestamp()",
+        nullable=False,
+    ),
+    simple(
+        "LOCALTIMESTAMP",
+        "LOCALTIMESTAMP",
+        "Now as the session's clock shows it, a TIMESTAMP.",
+        "",
+        TIMESTAMP,
+        "localtimestamp()",
+        nullable=False,
+    ),
+    simple(
+        "CURRENT_DATE",
+        "CURRENT_DATE",
+        "Today in the session's zone.",
+        "",
+        DATE,
+        "current_date()",
+        nullable=False,
+    ),
 )
