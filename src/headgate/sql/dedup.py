@@ -58,6 +58,10 @@ def number(selects: Selects, relation: Relation, node: exp.Window) -> tuple[Numb
     directions = {bool(one.args.get("desc")) for one in order.expressions}
     if len(directions) > 1:
         refuse("ORDER BY of ROW_NUMBER goes one way: all ASC, or all DESC.", node)
+    for one in order.expressions:
+        # NULL is the least value: first when it goes up, last when it goes down.
+        if bool(one.args.get("nulls_first")) == bool(one.args.get("desc")):
+            refuse("NULLS FIRST and NULLS LAST are not supported: NULL is the least value.", node)
     order_refs = tuple(ref_of(one.this) for one in order.expressions)
     event = None
     if len(order.expressions) == 1:

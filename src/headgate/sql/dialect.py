@@ -90,7 +90,21 @@ class FlinkTokenizer(tokens.Tokenizer):
         for word, kind in tokens.Tokenizer.KEYWORDS.items()
         # Kept as plain words: the planner, or the parser of statements, knows them.
         if word
-        not in ("/*+", "{%", "%}", "{{+", "-%}", "{{-", "+}}", "SHOW", "SET", "RESET", "EXPLAIN", "DESCRIBE")
+        not in (
+            "SESSION",
+            "/*+",
+            "{%",
+            "%}",
+            "{{+",
+            "-%}",
+            "{{-",
+            "+}}",
+            "SHOW",
+            "SET",
+            "RESET",
+            "EXPLAIN",
+            "DESCRIBE",
+        )
         and kind
         not in (TokenType.COMMAND, TokenType.COPY, TokenType.PRAGMA, TokenType.DESCRIBE, TokenType.CACHE)
     }

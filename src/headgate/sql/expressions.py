@@ -61,6 +61,25 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Div: "/",
     exp.Mod: "%",
 }
+# What the compiler reads of a node, beside its operands. Anything else that is said must not be passed over.
+_READ: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Like: frozenset({"negate"}),
+    exp.Is: frozenset({"negate"}),
+    exp.Between: frozenset({"low", "high"}),
+    exp.In: frozenset({"query", "unnest"}),
+    exp.Case: frozenset({"ifs", "default"}),
+    exp.Column: frozenset({"table", "db", "catalog"}),
+    exp.Literal: frozenset({"is_string"}),
+    exp.Interval: frozenset({"unit", "fraction_in_string"}),
+    exp.Cast: frozenset({"to"}),
+    exp.Div: frozenset({"typed", "safe"}),
+    exp.DPipe: frozenset({"safe"}),
+    exp.Array: frozenset({"bracket_notation"}),
+    exp.Bracket: frozenset({"offset"}),
+    CastTo: frozenset({"to", "safe"}),
+    JsonCall: frozenset({"name", "path", "returning", "on_empty", "on_error"}),
+}
+_OPERANDS = frozenset({"this", "expression", "expressions"})
 _REFUSED: dict[str, str] = {
     "PROCTIME": "rows have an event time, $rowtime or a column with a WATERMARK; the time of processing "
     "differs in each try",
@@ -102,6 +121,15 @@ def refuse(message: str, node: exp.Expr, remedy: str = "") -> NoReturn:
     raise refused(message, node, remedy)
 
 
+def check_said(node: exp.Expr, known: frozenset[str] | set[str]) -> None:
+    """Refuses a node of which more is said than is read."""
+    if isinstance(node, (exp.Window, exp.Query)):
+        return
+    for word, value in node.args.items():
+        if value and word not in known and word not in _OPERANDS:
+            refuse(f"{type(node).__name__} with {word.rstrip('_').upper()} is not supported.", node)
+
+
 def refused(message: str, node: exp.Expr, remedy: str = "") -> InvalidRequest:
     return InvalidRequest(where(node) + message[0].upper() + message[1:], remedy)
 
@@ -125,6 +153,7 @@ class Compiler:
     def compile(self, node: exp.Expr) -> Typed:
         if self.replaced is not None and (found := self.replaced(node)) is not None:
             return found
+        check_said(node, _READ.get(type(node), frozenset()))
         match node:
             case exp.Paren():
                 return self.compile(node.this)
@@ -159,11 +188,11 @@ class Compiler:
             case exp.In():
                 return self._in(node)
             case exp.Is():
-                return self._is(node)
+                return self._negated(node, self._is(node))
             case exp.Like():
-                return self._like(node, None)
+                return self._negated(node, self._like(node, None))
             case exp.Escape():
-                return self._like(node.this, node.expression)
+                return self._negated(node.this, self._like(node.this, node.expression))
             case exp.Case():
                 return self._case(node)
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
@@ -176,6 +205,8 @@ class Compiler:
                 )
             case exp.Cast():
                 return self._typed_literal(node)
+            case exp.Bracket() if self._is_map(node.this):
+                return self._map(node, [self.compile(e) for e in node.expressions])
             case exp.Bracket():
                 return index(self.compile(node.this), self.compile(node.expressions[0]))
             case exp.Array():
@@ -259,6 +290,9 @@ class Compiler:
         values = unify([self.compile(e) for e in (node.this, *node.expressions)], "IN")
         inner = ", ".join(v.sql for v in values[1:])
         return call("{sql}", BOOLEAN, values, sql=f"({values[0].sql} IN ({inner}))")
+
+    def _negated(self, node: exp.Expr, value: Typed) -> Typed:
+        return call("(NOT {0})", BOOLEAN, [value]) if node.args.get("negate") else value
 
     def _is(self, node: exp.Is) -> Typed:
         value, what = self.compile(node.this), node.expression
@@ -370,6 +404,12 @@ class Compiler:
         values = unify([self.compile(e) for e in node.expressions], "ARRAY")
         kind = ArrayType(values[0].type, any(v.nullable for v in values))
         return call("{sql}", kind, values, False, sql=f"array({', '.join(v.sql for v in values)})")
+
+    def _is_map(self, node: exp.Expr) -> bool:
+        """`MAP['k', 1]`: the word, unless it is a column."""
+        return (
+            isinstance(node, exp.Column) and node.name.upper() == "MAP" and self.scope.find(node.name) is None
+        )
 
     def _map(self, node: exp.Expr, args: list[Typed]) -> Typed:
         if not args or len(args) % 2:

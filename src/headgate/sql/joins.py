@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from headgate.errors import InvalidRequest
 from headgate.sql.durations import format_ms, interval_ms
-from headgate.sql.expressions import refuse
+from headgate.sql.expressions import check_said, refuse
 from headgate.sql.operators import ScanRows
 from headgate.sql.relation import Relation, alter_for, event_column
 from headgate.sql.scope import Attribute, Origin, Scope
@@ -86,6 +86,7 @@ def join(
 
 
 def _how(tree: exp.Join) -> str:
+    check_said(tree, {"on", "side", "kind", "using", "method"})
     side, kind, method = tree.side.upper(), tree.kind.upper(), tree.method.upper()
     if method:
         refuse(f"{method} JOIN is not supported.", tree, "Say with ON what belongs together.")

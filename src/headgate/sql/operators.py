@@ -136,7 +136,18 @@ class FilterRows(Operator):
 
     def build(self, on: Building) -> DataFrame:
         rows = with_secrets(self.child.build(on), [self.condition], on)
-        return without_secrets(rows.filter(F.expr(self.condition.sql)))
+        return without_secrets(rows.filter(F.expr(self._guarded(rows))))
+
+    def _guarded(self, rows: DataFrame) -> str:
+        """Spark would filter before it looks at times, and a row that is left out would not move the
+        watermark. A condition that speaks of the time stays where it is."""
+        condition = self.condition.sql
+        timed = [f for f in rows.schema.fields if DELAY in f.metadata] if rows.isStreaming else []
+        if not timed:
+            return condition
+        time = quote(timed[0].name) + (".end" if isinstance(timed[0].dataType, T.StructType) else "")
+        never = "TIMESTAMP '0001-01-01 00:00:00Z'"
+        return f"CASE WHEN {time} < {never} THEN {condition} WHEN {condition} THEN true ELSE false END"
 
     def describe(self) -> str:
         return f"Filter {readable(self.condition.sql)}"

@@ -167,7 +167,7 @@ def _limit(tree: exp.Query) -> tuple[exp.Query, int | None]:
     found = tree.args.get("limit")
     if found is None:
         return tree, None
-    value = found.expression if isinstance(found, exp.Limit) else None
+    value = found.expression if isinstance(found, exp.Limit) and not found.args.get("offset") else None
     if not isinstance(value, exp.Literal) or value.is_string:
         raise InvalidRequest("LIMIT takes a whole number.")
     without = tree.copy()

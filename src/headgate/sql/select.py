@@ -9,7 +9,7 @@ from sqlglot import exp
 from headgate.errors import InvalidRequest
 from headgate.sql import dedup, grouping, joins, windows
 from headgate.sql.dialect import WindowTable
-from headgate.sql.expressions import Compiler, refuse
+from headgate.sql.expressions import Compiler, check_said, refuse
 from headgate.sql.functions import Session
 from headgate.sql.operators import FilterRows, ProjectRows, ScanRows, UnionRows, UnnestRows
 from headgate.sql.relation import (
@@ -29,25 +29,22 @@ from headgate.sql.typed import Typed, column, unify
 from headgate.sql.types import INT
 
 _CLAUSES = {
-    "order": "ORDER BY: a stream has no end to be sorted at. ROW_NUMBER() OVER (… ORDER BY …) = 1 keeps "
-    "one row of a key",
-    "limit": "LIMIT inside a query: a stream has no first rows. At the end of a SELECT it is fine",
-    "offset": "OFFSET: a stream has no first rows",
-    "qualify": "QUALIFY: put ROW_NUMBER() into a subquery, and WHERE its name = 1 outside",
-    "windows": "WINDOW: write the window after OVER",
-    "match": "MATCH_RECOGNIZE",
-    "sample": "TABLESAMPLE",
-    "laterals": "LATERAL VIEW: write CROSS JOIN UNNEST(…)",
-    "locks": "FOR UPDATE",
-    "cluster": "CLUSTER BY",
-    "distribute": "DISTRIBUTE BY",
-    "sort": "SORT BY",
-    "connect": "CONNECT BY",
-    "prewhere": "PREWHERE",
-    "pivots": "PIVOT",
-    "into": "SELECT INTO: write INSERT INTO",
-    "hint": "hints",
-    "kind": "SELECT AS",
+    "order": (
+        "ORDER BY",
+        "A stream has no end to be sorted at. ROW_NUMBER() OVER (… ORDER BY …) = 1 keeps one row of a key.",
+    ),
+    "limit": ("LIMIT inside a query", "A stream has no first rows. At the end of a SELECT it is fine."),
+    "offset": ("OFFSET", "A stream has no first rows."),
+    "qualify": ("QUALIFY", "Put ROW_NUMBER() into a subquery, and WHERE its name = 1 outside."),
+    "windows": ("WINDOW", "Write the window after OVER."),
+    "laterals": ("LATERAL VIEW", "Write CROSS JOIN UNNEST(…)."),
+    "into": ("SELECT INTO", "Write INSERT INTO."),
+    "sample": ("TABLESAMPLE", "Filter by a hash of the key: WHERE MOD(ASCII(MD5(k)), 10) = 0."),
+    "locks": ("FOR UPDATE", ""),
+    "cluster": ("CLUSTER BY", ""),
+    "distribute": ("DISTRIBUTE BY", ""),
+    "sort": ("SORT BY", ""),
+    "pivots": ("PIVOT", "Write SUM(CASE WHEN k = 'a' THEN v END) AS a."),
 }
 _KNOWN = {
     "expressions",
@@ -120,9 +117,8 @@ class Selects:
     def _check_clauses(self, tree: exp.Expr, known: set[str]) -> None:
         for name, value in tree.args.items():
             if value and name not in known:
-                if name in ("sample", "pivots") and value == []:
-                    continue
-                refuse(f"{_CLAUSES.get(name, name.upper())}: not supported here.", tree)
+                clause, instead = _CLAUSES.get(name, (name.rstrip("_").upper(), ""))
+                refuse(f"{clause} is not supported.", tree, instead)
 
     def _select(self, tree: exp.Select) -> Relation:
         self._check_clauses(tree, _KNOWN)
@@ -276,6 +272,7 @@ class Selects:
         return self._scan(table)
 
     def _cte(self, cte: exp.CTE, depth: int) -> Relation:
+        check_said(cte, {"alias"})
         # A CTE sees those before it, never itself.
         saved, names = self._ctes, list(self._ctes[depth])
         before = {n: self._ctes[depth][n] for n in names[: names.index(cte.alias)]}
@@ -342,6 +339,7 @@ class Selects:
         if on is not None and not (isinstance(on, exp.Boolean) and on.this):
             refuse("UNNEST is joined ON TRUE.", join, "Put the condition into WHERE.")
         tree = join.this
+        check_said(tree, {"alias", "offset"})
         if len(tree.expressions) != 1:
             refuse("UNNEST takes one array or map.", join)
         value = self.compiler(relation.scope).compile(tree.expressions[0])

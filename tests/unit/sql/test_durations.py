@@ -75,6 +75,8 @@ def test_what_is_no_interval() -> None:
         span_of(interval("INTERVAL 'x' SECOND"))
 
 
-@pytest.mark.parametrize(("ms", "text"), [(5_000, "5 seconds"), (HOUR, "1 hour"), (1, "1 ms"), (7 * DAY, "7 days")])
+@pytest.mark.parametrize(
+    ("ms", "text"), [(5_000, "5 seconds"), (HOUR, "1 hour"), (1, "1 ms"), (7 * DAY, "7 days")]
+)
 def test_in_words(ms: int, text: str) -> None:
     assert format_ms(ms) == text

@@ -1,7 +1,15 @@
 """Scripts become statements; what cannot be read is refused with its place."""
 
 import pytest
-from pyspark.sql.types import ArrayType, DecimalType, IntegerType, MapType, StringType, TimestampNTZType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    DecimalType,
+    IntegerType,
+    MapType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from headgate.errors import InvalidRequest
 from headgate.sql.script import parse_script, parse_statement
@@ -81,7 +89,8 @@ def test_a_script_of_the_usual_shape() -> None:
 
 def test_a_table_as_a_query_with_only_its_keys_and_watermark() -> None:
     table = parse_statement(
-        "CREATE TABLE IF NOT EXISTS k (PRIMARY KEY (`a`) NOT ENFORCED, WATERMARK FOR `u` AS `u`) WITH ('value.format' = "
+        "CREATE TABLE IF NOT EXISTS k (PRIMARY KEY (`a`) NOT ENFORCED, WATERMARK FOR `u` AS `u`) WITH "
+        "('value.format' = "
         "'avro-registry') AS SELECT a, TO_TIMESTAMP(c, 'yyyy-MM-dd''T''HH:mm:ss.SSS''Z''') AS u FROM `x.y`"
     )
     assert isinstance(table, CreateTable)
@@ -94,7 +103,10 @@ def test_a_table_as_a_query_with_only_its_keys_and_watermark() -> None:
 @pytest.mark.parametrize(
     ("sql", "statement"),
     [
-        ("ALTER TABLE `a.b` MODIFY WATERMARK FOR ts AS ts", AlterTableModifyWatermark("a.b", WatermarkClause("ts", 0))),
+        (
+            "ALTER TABLE `a.b` MODIFY WATERMARK FOR ts AS ts",
+            AlterTableModifyWatermark("a.b", WatermarkClause("ts", 0)),
+        ),
         (
             "ALTER TABLE t MODIFY WATERMARK FOR `$rowtime` AS `$rowtime` - INTERVAL '1' MINUTE",
             AlterTableModifyWatermark("t", WatermarkClause("$rowtime", 60_000)),
@@ -131,7 +143,8 @@ def test_added_columns() -> None:
 
 def test_inserts_and_sets_of_them() -> None:
     insert, several = parse_script(
-        "INSERT INTO `a.b` (x, y) SELECT 1, 2 FROM t; EXECUTE STATEMENT SET BEGIN INSERT INTO a SELECT * FROM b; "
+        "INSERT INTO `a.b` (x, y) SELECT 1, 2 FROM t; EXECUTE STATEMENT SET BEGIN INSERT INTO a SELECT "
+        "* FROM b; "
         "INSERT INTO c SELECT * FROM b; END;"
     )
     assert isinstance(insert, InsertInto)
@@ -142,7 +155,8 @@ def test_inserts_and_sets_of_them() -> None:
 
 def test_views_explains_and_selects() -> None:
     view, explained, selected = parse_script(
-        "CREATE VIEW v (a, b) AS SELECT x, y FROM t; EXPLAIN SELECT x FROM t; WITH q AS (SELECT 1 AS a FROM t) SELECT a FROM q"
+        "CREATE VIEW v (a, b) AS SELECT x, y FROM t; EXPLAIN SELECT x FROM t; WITH q AS (SELECT 1 AS a "
+        "FROM t) SELECT a FROM q"
     )
     assert isinstance(view, CreateView)
     assert view.columns == ("a", "b")
@@ -170,7 +184,11 @@ def test_semicolons_and_comments_in_texts_and_names_are_nothing() -> None:
         ("CREATE TABLE t (a INT) WITH ('x' = '1', 'x' = '2')", "Line 1", "'x' is set twice"),
         ("CREATE TABLE t", "Line 1", "has no columns"),
         ("CREATE TABLE t (a INT, b AS a + 1)", "Line 1", "'b' is computed"),
-        ("CREATE TABLE t (w TIMESTAMP(3), WATERMARK FOR w AS w + INTERVAL '1' SECOND)", "Line 1", "less a time"),
+        (
+            "CREATE TABLE t (w TIMESTAMP(3), WATERMARK FOR w AS w + INTERVAL '1' SECOND)",
+            "Line 1",
+            "less a time",
+        ),
         ("CREATE TABLE t (w TIMESTAMP(3), WATERMARK FOR w AS w - INTERVAL '1' MONTH)", "Line 1", "no months"),
         ("CREATE FUNCTION f AS 'x'", "Line 1", "CREATE FUNCTION is not known"),
         ("ALTER TABLE t RENAME TO u", "Line 1", "ALTER TABLE knows ADD"),
@@ -186,7 +204,11 @@ def test_semicolons_and_comments_in_texts_and_names_are_nothing() -> None:
         ("SELECT * FROM t\nMATCH_RECOGNIZE (PARTITION BY a)", "Line 2", "MATCH_RECOGNIZE is not supported"),
         ("EXECUTE STATEMENT SET BEGIN INSERT INTO a SELECT * FROM b;", "Line 1", "has no END"),
         ("EXECUTE STATEMENT SET BEGIN SELECT * FROM b; END;", "Line 1", "holds INSERT INTO"),
-        ("SELECT * FROM TABLE(FILL(TABLE t, DESCRIPTOR(c), INTERVAL '1' DAY))", "Line 1", "FILL is not known"),
+        (
+            "SELECT * FROM TABLE(FILL(TABLE t, DESCRIPTOR(c), INTERVAL '1' DAY))",
+            "Line 1",
+            "FILL is not known",
+        ),
         ("SELECT * FROM TABLE(TUMBLE(TABLE t, INTERVAL '1' DAY))", "Line 1", "DESCRIPTOR"),
         ("SELECT JSON_VALUE(a, '$.b' WITH WRAPPER) FROM t", "Line 1", "does not know 'WITH'"),
         ("SELECT CAST(a INT) FROM t", "Line 1", "Expected AS"),

@@ -16,7 +16,7 @@ def _substring(args: list[Typed], _: Session) -> Typed:
     if length is not None and not (length.known and isinstance(length.literal, int) and length.literal >= 0):
         cases.append(f"WHEN {length.sql} < 0 THEN NULL")
     if not (start.known and isinstance(start.literal, int) and start.literal >= 0):
-        cases.append(f"WHEN {start.sql} < 0 AND -{start.sql} > char_length({s.sql}) THEN ''")
+        cases.append(f"WHEN {start.sql} < 0 AND abs({start.sql}) > char_length({s.sql}) THEN ''")
     sql = f"CASE {' '.join(cases)} ELSE {piece} END" if cases else piece
     return call("{sql}", STRING, given, nullable=True if cases else None, sql=sql)
 
