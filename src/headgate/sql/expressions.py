@@ -448,6 +448,8 @@ class Compiler:
             and isinstance(node.expressions[1], exp.Var)
         ):
             return to_unit(name, self.compile(node.expressions[0]), node.expressions[1].name.upper())
+        if name not in FUNCTIONS:
+            refuse_function(name, node)
         units = name in ("TIMESTAMPADD", "TIMESTAMPDIFF")
         args = [
             string(e.name.upper()) if isinstance(e, exp.Var) or (units and i == 0) else self.compile(e)

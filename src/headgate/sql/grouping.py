@@ -219,6 +219,10 @@ def _groups(selects: Selects, relation: Relation, tree: exp.Select) -> Groups:
             )
     named = {e.alias: e.this for e in tree.expressions if isinstance(e, exp.Alias)}
     for key in clause.expressions:
+        if isinstance(key, (exp.GroupingSets, exp.Cube, exp.Rollup)):
+            refuse(
+                "GROUP BY GROUPING SETS is not supported.", tree, "Write one query for each, with UNION ALL."
+            )
         _key(groups, key, named)
     if relation.session is not None:
         if groups.window_ref is None:

@@ -47,14 +47,14 @@ class Running:
 
     def batch(self, plan: Plan, data: Data) -> list[tuple[Any, ...]]:
         """The rows of the plan when all of the data is there."""
-        session = self._session(plan)
+        session = self.session(plan)
         rows = plan.build(lambda source: self._scan(session, source, data, False))
         _check_types(plan, rows)
         return [tuple(row) for row in rows.collect()]
 
     def stream(self, plan: Plan, data: Data) -> list[tuple[Any, ...]]:
         """The rows in the order in which they came out, one batch of input after the other."""
-        session = self._session(plan)
+        session = self.session(plan)
         rows = plan.build(lambda source: self._scan(session, source, data, True))
         _check_types(plan, rows)
         name = f"out_{uuid4().hex}"
@@ -75,7 +75,7 @@ class Running:
             query.stop()
             session.catalog.dropTempView(name)
 
-    def _session(self, plan: Plan) -> SparkSession:
+    def session(self, plan: Plan) -> SparkSession:
         session = self.spark.newSession()
         settings = {
             **plan.settings,

@@ -4,16 +4,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from pyspark.sql.types import StructField, StructType
 
 from headgate.sql.planner import Options, Plan, plan
 from headgate.sql.script import parse_statement
 from headgate.sql.statements import Select
-from headgate.sql.tables import Catalog, TableInfo
+from headgate.sql.tables import SYSTEM, Catalog, TableInfo
 from tests.integration.sql.answers import ANSWERS, COLUMNS, MOMENT, ROW, SECRETS
 from tests.integration.sql.running import Running
 
 TABLE = TableInfo("one", COLUMNS)
-SYSTEM = (MOMENT, 0, 0, None)
 
 
 def planned(columns: str) -> Plan:
@@ -25,13 +25,9 @@ def planned(columns: str) -> Plan:
 @pytest.fixture(scope="module")
 def answers(running: Running) -> list[Any]:
     made = planned(", ".join(f"{expression} AS c{place}" for place, (expression, _) in enumerate(ANSWERS)))
-    session = running._session(made)
-    from pyspark.sql.types import StructField, StructType
-
-    from headgate.sql.tables import SYSTEM as KINDS
-
-    schema = StructType([*COLUMNS.fields, *(StructField(n, k) for n, k in KINDS.items())])
-    rows = session.createDataFrame([(*ROW.values(), *SYSTEM)], schema)
+    session = running.session(made)
+    schema = StructType([*COLUMNS.fields, *(StructField(n, k) for n, k in SYSTEM.items())])
+    rows = session.createDataFrame([(*ROW.values(), MOMENT, 0, 0, None)], schema)
     built = made.build(lambda _: rows)
     wrong = [
         (expression, given.dataType.simpleString(), said.dataType.simpleString())

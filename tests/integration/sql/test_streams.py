@@ -1,10 +1,11 @@
-"""The same rows come out whether they are read as a stream, in any batches, or all at once; and they are the rows that
-a plain computation gives."""
+"""The same rows come out whether they are read as a stream, in any batches, or all at once; and they are
+the rows that a plain computation gives."""
 
 import os
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -222,7 +223,7 @@ def events(draw: st.DrawFn) -> list[Event]:
 def batches(rows: list[Event], cuts: list[int]) -> list[list[Row]]:
     """The rows cut into batches, and then rows whose times are far behind."""
     edges = [0, *sorted({cut % (len(rows) + 1) for cut in cuts}), len(rows)]
-    parts = [rows[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    parts = [rows[a:b] for a, b in pairwise(edges)]
     data = [[{"k": e.k, "v": e.v, "w": e.w, "t": at(e.t)} for e in part] for part in parts if part]
     return [*data, *([{"k": NOBODY, "v": NOTHING, "w": "end", "t": at(end)}] for end in ENDS)]
 
