@@ -61,11 +61,6 @@ def col(ref: str) -> Column:
     return F.col(quote(ref))
 
 
-def hidden(rows: DataFrame, apart: Iterable[str] = ()) -> list[Column]:
-    taken = set(apart)
-    return [col(name) for name in rows.columns if name.startswith("$") and name not in taken]
-
-
 def with_secrets(rows: DataFrame, values: Iterable[Typed], on: Building) -> DataFrame:
     """The pads of every key that these expressions use, as columns beside the rows."""
     added: dict[str, Column] = {}

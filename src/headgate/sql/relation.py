@@ -96,9 +96,7 @@ def event_column(
     if mark is not None and mark.column == origin.column:
         ref = origin.scan.choose(origin.column, mark.delay_ms, mark.declared)
         return ref, mark.delay_ms
-    if origin.column == ROWTIME and (
-        mark is None or not declared_only or origin.scan.chosen_for in (None, ROWTIME)
-    ):
+    if origin.column == ROWTIME:
         return origin.scan.choose(ROWTIME, default_ms, False), default_ms
     if declared_only:
         return None

@@ -7,6 +7,7 @@ from pyspark.sql.types import (
     IntegerType,
     MapType,
     StringType,
+    StructType,
     TimestampNTZType,
     TimestampType,
 )
@@ -73,10 +74,11 @@ def test_a_script_of_the_usual_shape() -> None:
     assert kinds[3] == TimestampType()
     assert table.columns[3].type.precision == 3
     assert kinds[4] == ArrayType(StringType(), False)
-    facts = kinds[5]
-    assert isinstance(facts, MapType)
-    assert facts.valueType["a b"].dataType == IntegerType()
-    assert facts.valueType["c"].dataType == TimestampNTZType()
+    assert isinstance(kinds[5], MapType)
+    facts = kinds[5].valueType
+    assert isinstance(facts, StructType)
+    assert facts["a b"].dataType == IntegerType()
+    assert facts["c"].dataType == TimestampNTZType()
     assert table.columns[1].comment == "its plate"
     assert table.primary_key == ("ride",)
     assert table.watermark == WatermarkClause("began", 5_000)
