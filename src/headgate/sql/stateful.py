@@ -27,7 +27,7 @@ FOR_EVER = "kept for ever"
 
 @dataclass(frozen=True)
 class SessionGap:
-    """Rows less than `gap_ms` apart are one window."""
+    """Rows that are at most `gap_ms` apart are one window."""
 
     event: str
     gap_ms: int

@@ -118,7 +118,7 @@ def sessions(a: list[Event], _: list[Event]) -> list[tuple[Any, ...]]:
     for k, group in by_key(a).items():
         open_: list[Event] = []
         for event in sorted(group, key=lambda e: e.t):
-            if open_ and event.t - open_[-1].t >= 3:
+            if open_ and event.t - open_[-1].t > 3:
                 found.append((clock(open_[0].t), clock(open_[-1].t + 3), k, len(open_)))
                 open_ = []
             open_.append(event)
