@@ -104,6 +104,16 @@ def numbered_by(relation: Relation, condition: exp.Expr) -> str | None:
     return attribute.ref if attribute is not None and attribute.ref in relation.numbered else None
 
 
+def kept(selects: Selects, relation: Relation, conditions: list[exp.Expr]) -> tuple[Relation, list[exp.Expr]]:
+    """The relation after the `= 1` of its ROW_NUMBER, if one of the conditions is that; and the others."""
+    for condition in conditions:
+        ref = numbered_by(relation, condition)
+        if ref is not None:
+            others = [other for other in conditions if other is not condition]
+            return keep(selects, relation, ref), others
+    return relation, conditions
+
+
 def keep(selects: Selects, relation: Relation, ref: str) -> Relation:
     """One row of each key."""
     rank = relation.numbered[ref]

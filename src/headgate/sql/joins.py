@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from headgate.errors import InvalidRequest
+from headgate.sql import dedup
 from headgate.sql.durations import format_ms, interval_ms
 from headgate.sql.expressions import check_said, refuse
 from headgate.sql.operators import ScanRows
@@ -50,11 +51,16 @@ def join(
     """`left` with another table; of the WHERE, what is no condition of this join is left."""
     how = _how(tree)
     right = selects.table(tree.this)
+    on = tree.args.get("on")
+    own = conjuncts(on) if on is not None else []
+    left, conditions = dedup.kept(selects, left, conditions)
+    if how == "inner":
+        left, own = dedup.kept(selects, left, own)
+        right, own = dedup.kept(selects, right, own)
+        right, conditions = dedup.kept(selects, right, conditions)
     for side in (left, right):
         selects.check_plain(side, "JOIN")
     scope = left.scope.joined(right.scope)
-    on = tree.args.get("on")
-    own = conjuncts(on) if on is not None else []
     if how == "inner":
         mine = [c for c in conditions if _sides(c, left.scope, right.scope) == {"left", "right"}]
         own += mine

@@ -17,7 +17,6 @@ from pyspark.sql import types as T  # noqa: N812
 from headgate.errors import InvalidRequest
 from headgate.sql.durations import format_ms
 from headgate.sql.functions.masks import pads, secret_columns
-from headgate.sql.readable import readable
 from headgate.sql.tables import EVENT, OP, SYSTEM, Scan, Source, SourceWatermark, TableInfo, source_watermark
 from headgate.sql.typed import Typed
 from headgate.sql.types import quote
@@ -145,7 +144,7 @@ class FilterRows(Operator):
         return f"CASE WHEN {time} < {never} THEN {condition} WHEN {condition} THEN true ELSE false END"
 
     def describe(self) -> str:
-        return f"Filter {readable(self.condition.sql)}"
+        return f"Filter {self.condition.sql}"
 
 
 @dataclass(eq=False)
@@ -170,7 +169,7 @@ class ProjectRows(Operator):
         return rows.select(*(col(ref) for ref in kept), *added, *(col(ref) for ref in rest))
 
     def describe(self) -> str:
-        shown = [f"{readable(value.sql)} AS {readable(f'`{ref}`')}" for ref, value in self.added]
+        shown = [f"{value.sql} AS {f'`{ref}`'}" for ref, value in self.added]
         return f"Project {', '.join(shown)}"
 
 
@@ -205,7 +204,7 @@ class UnnestRows(Operator):
         return rows.select(*kept, *new)
 
     def describe(self) -> str:
-        return f"Unnest {readable(self.value.sql)}{' or one row of NULLs' if self.outer else ''}"
+        return f"Unnest {self.value.sql}{' or one row of NULLs' if self.outer else ''}"
 
 
 @dataclass(eq=False)
@@ -279,7 +278,7 @@ class AssignWindows(Operator):
 
     def describe(self) -> str:
         more = f" every {format_ms(self.step_ms)}" if self.kind in ("HOP", "CUMULATE") else ""
-        return f"Windows {self.kind} of {format_ms(self.size_ms)}{more} by {readable(quote(self.event))}"
+        return f"Windows {self.kind} of {format_ms(self.size_ms)}{more} by {quote(self.event)}"
 
 
 def marked(ref: str, delay_ms: int) -> Column:
@@ -315,5 +314,5 @@ class OutputRows(Operator):
         return made.limit(self.limit) if self.limit is not None else made
 
     def describe(self) -> str:
-        shown = ", ".join(f"{readable(value.sql)} AS {name}" for name, value in self.columns)
+        shown = ", ".join(f"{value.sql} AS {name}" for name, value in self.columns)
         return f"Output {'upsert' if self.upsert else 'append'}: {shown}"

@@ -372,12 +372,7 @@ class Selects:
     # --- WHERE, SELECT, DISTINCT
 
     def _where(self, relation: Relation, conditions: list[exp.Expr]) -> Relation:
-        for condition in conditions:
-            found = dedup.numbered_by(relation, condition)
-            if found is not None:
-                relation = dedup.keep(self, relation, found)
-                conditions = [other for other in conditions if other is not condition]
-                break
+        relation, conditions = dedup.kept(self, relation, conditions)
         if relation.numbered:
             raise InvalidRequest(
                 "ROW_NUMBER() keeps one row of each key: `= 1` must stand in the WHERE around it.",

@@ -18,7 +18,6 @@ from headgate.sql.operators import (
     with_secrets,
     without_secrets,
 )
-from headgate.sql.readable import readable
 from headgate.sql.typed import Typed
 from headgate.sql.types import quote
 
@@ -73,11 +72,11 @@ class AggregateRows(Operator):
         return without_secrets(rows.groupBy(*groups).agg(*values))
 
     def describe(self) -> str:
-        keys = [readable(value.sql) for _, value in self.keys]
+        keys = [value.sql for _, value in self.keys]
         if self.window is not None:
             gap = f" SESSION with gaps of {format_ms(self.session.gap_ms)}" if self.session else ""
             keys.insert(0, f"window{gap}")
-        values = ", ".join(readable(value.sql) for _, value in self.values)
+        values = ", ".join(value.sql for _, value in self.values)
         return f"Aggregate by ({', '.join(keys)}): {values or 'nothing'}"
 
     def state(self) -> str:
@@ -119,7 +118,7 @@ class KeepFirst(Operator):
         timed = rows.filter(
             F.expr(
                 f"{quote(self.event)} IS NOT NULL OR raise_error('a row has no time in "
-                f"{readable(quote(self.event))}: add WHERE … IS NOT NULL') IS NULL"
+                f"{quote(self.event)}: add WHERE … IS NOT NULL') IS NULL"
             )
         )
         due = timed.groupBy(*(col(c) for c in grouped)).agg(F.min_by(whole, least).alias("$row"))
@@ -133,8 +132,8 @@ class KeepFirst(Operator):
         return kept.select(*(col(c) for c in others), marked(self.event, self.delay_ms))
 
     def describe(self) -> str:
-        keys = ", ".join(readable(quote(k)) for k in self.keys)
-        return f"Keep first by ({keys}), least {readable(quote(self.event))}"
+        keys = ", ".join(quote(k) for k in self.keys)
+        return f"Keep first by ({keys}), least {quote(self.event)}"
 
     def state(self) -> str:
         seen = (
@@ -170,7 +169,7 @@ class KeepBest(Operator):
         )
 
     def describe(self) -> str:
-        keys = ", ".join(readable(quote(k)) for k in self.keys)
+        keys = ", ".join(quote(k) for k in self.keys)
         return f"Keep {'last' if self.greatest else 'first'} by ({keys}), as it changes"
 
     def state(self) -> str:
@@ -219,8 +218,8 @@ class JoinRows(Operator):
 
     def describe(self) -> str:
         kind = "regular" if self.bound is None or self.ttl_ms is not None else "interval"
-        bound = "" if self.bound is None else f" AND {readable(self.bound.sql())}"
-        return f"Join {kind} {self.how}: {readable(self.condition.sql)}{bound}"
+        bound = "" if self.bound is None else f" AND {self.bound.sql()}"
+        return f"Join {kind} {self.how}: {self.condition.sql}{bound}"
 
     def state(self) -> str:
         if self.bound is None:
@@ -261,7 +260,7 @@ class DistinctRows(Operator):
         return timed.dropDuplicatesWithinWatermark(refs)
 
     def describe(self) -> str:
-        return f"Distinct ({', '.join(readable(quote(ref)) for ref in self.refs)})"
+        return f"Distinct ({', '.join(quote(ref) for ref in self.refs)})"
 
     def state(self) -> str:
         kept = FOR_EVER if self.ttl_ms is None else f"kept {format_ms(self.ttl_ms)} (sql.state-ttl)"

@@ -193,6 +193,12 @@ KINDS = {
         grouped,
         True,
     ),
+    "first-rows-joined": Kind(
+        "SELECT a.k, a.v AS x, b.v AS y FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) "
+        "AS n FROM a) a JOIN b ON "
+        "a.k = b.k AND b.t BETWEEN a.t - INTERVAL '6' SECOND AND a.t + INTERVAL '2' SECOND WHERE a.n = 1",
+        lambda a, b: joined(False, False)([min(g, key=lambda e: e.order) for g in by_key(a).values()], b),
+    ),
     "union": Kind(
         "SELECT k, v * 2 AS v FROM a WHERE v > 2 UNION ALL SELECT k, v * 2 FROM b WHERE v > 2", united
     ),
