@@ -116,4 +116,4 @@ def watermarked(rows: DataFrame, watermark: SourceWatermark | None) -> DataFrame
         return rows
     if watermark.expression is not None:
         rows = rows.withColumn(watermark.column, F.expr(watermark.expression))
-    return rows.withWatermark(watermark.column, f"{watermark.delay_ms} milliseconds")
+    return rows.withWatermark(quote(watermark.column), f"{watermark.delay_ms} milliseconds")
