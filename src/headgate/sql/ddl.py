@@ -6,7 +6,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from headgate.errors import InvalidRequest
-from headgate.sql.dialect import QueryParser, refusal
+from headgate.sql.dialect import QueryParser
 from headgate.sql.durations import interval_ms
 from headgate.sql.statements import (
     AlterTableAdd,
@@ -31,6 +31,7 @@ from headgate.sql.statements import (
     StatementSet,
     WatermarkClause,
 )
+from headgate.sql.type_names import refusal
 
 _KNOWN = (
     "CREATE TABLE, CREATE VIEW, INSERT INTO, EXECUTE STATEMENT SET, ALTER TABLE, DROP, SET, RESET, SHOW, "

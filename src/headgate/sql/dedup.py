@@ -9,8 +9,8 @@ from pyspark.sql.types import MapType
 from sqlglot import exp
 
 from headgate.errors import InvalidRequest
-from headgate.sql.expressions import refuse
 from headgate.sql.operators import ProjectRows
+from headgate.sql.refusals import refuse
 from headgate.sql.relation import Numbered, Relation, alter_for, event_column, refuse_changing
 from headgate.sql.stateful import KeepBest, KeepFirst
 from headgate.sql.tables import ROWTIME

@@ -4,7 +4,6 @@ name."""
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import NoReturn
 
 from pyspark.sql.types import (
     ArrayType,
@@ -22,13 +21,13 @@ from sqlglot import exp
 
 from headgate.errors import InvalidRequest
 from headgate.sql.casts import cast
-from headgate.sql.dialect import WINDOW_FUNCTIONS, CastTo, JsonCall
+from headgate.sql.dialect import CastTo, JsonCall
 from headgate.sql.durations import Span, span_of
 from headgate.sql.functions import FUNCTIONS, Session
-from headgate.sql.functions.aggregates import AGGREGATES
 from headgate.sql.functions.documents import index, json_call
 from headgate.sql.functions.numbers import arithmetic
 from headgate.sql.functions.times import to_unit
+from headgate.sql.refusals import WHY_NOT, check_said, refuse, refuse_function, refused, where
 from headgate.sql.scope import Scope
 from headgate.sql.typed import Typed, boolean, call, column, null, number, string, unify
 from headgate.sql.types import (
@@ -79,66 +78,6 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
     CastTo: frozenset({"to", "safe"}),
     JsonCall: frozenset({"name", "path", "returning", "on_empty", "on_error"}),
 }
-_OPERANDS = frozenset({"this", "expression", "expressions"})
-_REFUSED: dict[str, str] = {
-    "PROCTIME": "rows have an event time, $rowtime or a column with a WATERMARK; the time of processing "
-    "differs in each try",
-    "UUID": "a batch that is tried again would have other values; MASK_TOKEN makes ids from values",
-    "RAND": "a batch that is tried again would have other values",
-    "RAND_INTEGER": "a batch that is tried again would have other values",
-    "CURRENT_WATERMARK": "the watermark is in `headgate statement show`",
-    "INITCAP": "what a word is differs between engines; use UPPER(LEFT(s, 1)) || LOWER(SUBSTRING(s, 2))",
-    "DATE_TRUNC": "write FLOOR(t TO HOUR)",
-    "DATE_ADD": "write t + INTERVAL '1' DAY",
-    "DATE_SUB": "write t - INTERVAL '1' DAY",
-    "DATEDIFF": "write TIMESTAMPDIFF(DAY, a, b)",
-    "TO_CHAR": "write DATE_FORMAT(t, pattern), or CAST(x AS STRING)",
-    "NVL": "write COALESCE",
-    "LENGTH": "write CHAR_LENGTH",
-    "COLLECT": "write ARRAY_AGG",
-    "RANK": "write ROW_NUMBER() OVER (…) with = 1 outside",
-    "DENSE_RANK": "write ROW_NUMBER() OVER (…) with = 1 outside",
-    "LAG": "rows have no neighbours in a stream; join the table with itself within an INTERVAL",
-    "LEAD": "rows have no neighbours in a stream; join the table with itself within an INTERVAL",
-}
-_WHY_NOT: dict[type[exp.Expr], str] = {
-    exp.Exists: "EXISTS is not supported; write a JOIN with a time bound",
-    exp.Subquery: "a query as a value is not supported; write a JOIN",
-    exp.Window: "OVER is supported for ROW_NUMBER() in a subquery with `WHERE its name = 1` outside; "
-    "aggregates take "
-    "GROUP BY or a window function such as TUMBLE",
-    exp.SimilarTo: "SIMILAR TO is not supported; write REGEXP(s, pattern)",
-    exp.Placeholder: "parameters are not supported; write the value",
-    exp.Star: "* is for SELECT and COUNT",
-    exp.ILike: "ILIKE is not supported; write LOWER(s) LIKE …",
-    exp.RegexpLike: "write REGEXP(s, pattern)",
-    exp.Lambda: "lambdas are not supported",
-}
-
-
-def refuse(message: str, node: exp.Expr, remedy: str = "") -> NoReturn:
-    """An error with the line of the node, if one of its words still knows it."""
-    raise refused(message, node, remedy)
-
-
-def check_said(node: exp.Expr, known: frozenset[str] | set[str]) -> None:
-    """Refuses a node of which more is said than is read."""
-    if isinstance(node, (exp.Window, exp.Query)):
-        return
-    for word, value in node.args.items():
-        if value and word not in known and word not in _OPERANDS:
-            refuse(f"{type(node).__name__} with {word.rstrip('_').upper()} is not supported.", node)
-
-
-def refused(message: str, node: exp.Expr, remedy: str = "") -> InvalidRequest:
-    return InvalidRequest(where(node) + message[0].upper() + message[1:], remedy)
-
-
-def where(node: exp.Expr) -> str:
-    for part in node.walk():
-        if "line" in part.meta:
-            return f"Line {part.meta['line']}: "
-    return ""
 
 
 @dataclass(frozen=True)
@@ -217,10 +156,12 @@ class Compiler:
                 return self._call(node)
             case exp.Tuple():
                 return self._row(node.expressions)
-        for kind, why in _WHY_NOT.items():
+        for kind, why in WHY_NOT.items():
             if isinstance(node, kind):
                 refuse(f"{why}.", node)
-        refuse(f"{type(node).__name__} is not known in an expression.", node, "See the reference of SQL.")
+        raise refused(
+            f"{type(node).__name__} is not known in an expression.", node, "See the reference of SQL."
+        )
 
     def condition(self, node: exp.Expr) -> Typed:
         value = self.compile(node)
@@ -263,7 +204,7 @@ class Compiler:
             if field.name == name:
                 return call(f"{{0}}.{quote(name)}", field.dataType, [value], value.nullable or field.nullable)
         near = ", ".join(value.type.names)
-        refuse(f"there is no field '{name}'.", node, f"There are {near}.")
+        raise refused(f"there is no field '{name}'.", node, f"There are {near}.")
 
     # --- operators
 
@@ -305,7 +246,7 @@ class Compiler:
             return call("({0} IS NULL)", BOOLEAN, [self.condition(node.this)], False)
         if isinstance(what, exp.JSON) or what.name.upper() == "JSON":
             return self._apply("IS_JSON", [value], node)
-        refuse("IS takes NULL, TRUE, FALSE, UNKNOWN or JSON.", node)
+        raise refused("IS takes NULL, TRUE, FALSE, UNKNOWN or JSON.", node)
 
     def _like(self, node: exp.Expr, escape: exp.Expr | None) -> Typed:
         if not isinstance(node, exp.Like):
@@ -465,32 +406,6 @@ class Compiler:
             return known.apply(args, self.session)
         except InvalidRequest as error:
             raise InvalidRequest(where(node) + error.message, error.remedy) from error
-
-
-def refuse_function(name: str, node: exp.Expr) -> NoReturn:
-    if name in AGGREGATES:
-        refuse(
-            f"{name} is an aggregate, and stands where a row has one value.",
-            node,
-            "Put it into SELECT or HAVING.",
-        )
-    if name in _REFUSED:
-        refuse(f"function {name} is not supported: {_REFUSED[name]}.", node)
-    if name.split("_")[0] in WINDOW_FUNCTIONS:
-        refuse(
-            f"{name} belongs to a GROUP BY with the same window.",
-            node,
-            "Write FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(c), INTERVAL '1' HOUR)) GROUP BY window_start, "
-            "window_end.",
-        )
-    near = get_close_matches(name, (*FUNCTIONS, *AGGREGATES), 1, 0.75)
-    refuse(
-        f"function {name} is not known.",
-        node,
-        f"Is it {near[0]}? The reference lists all."
-        if near
-        else "The reference of functions lists all that are.",
-    )
 
 
 def compare(operator: str, left: Typed, right: Typed, node: exp.Expr) -> Typed:

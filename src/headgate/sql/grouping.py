@@ -11,9 +11,10 @@ from sqlglot import exp
 from headgate.errors import InvalidRequest
 from headgate.sql import windows
 from headgate.sql.dialect import WINDOW_FUNCTIONS
-from headgate.sql.expressions import Compiler, refuse, where
+from headgate.sql.expressions import Compiler
 from headgate.sql.functions.aggregates import AGGREGATES, aggregate
 from headgate.sql.operators import ProjectRows
+from headgate.sql.refusals import refuse, where
 from headgate.sql.relation import Relation, refuse_changing
 from headgate.sql.scope import Attribute, Scope, under
 from headgate.sql.stateful import AggregateRows, SessionGap

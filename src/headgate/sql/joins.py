@@ -10,8 +10,8 @@ from sqlglot import exp
 from headgate.errors import InvalidRequest
 from headgate.sql import dedup
 from headgate.sql.durations import format_ms, interval_ms
-from headgate.sql.expressions import check_said, refuse
 from headgate.sql.operators import ScanRows
+from headgate.sql.refusals import check_said, refuse
 from headgate.sql.relation import Relation, alter_for, event_column
 from headgate.sql.scope import Attribute, Origin, Scope
 from headgate.sql.stateful import JoinRows, TimeBound

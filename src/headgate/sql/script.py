@@ -4,8 +4,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from headgate.errors import InvalidRequest
 from headgate.sql.ddl import StatementParser
-from headgate.sql.dialect import refusal, run_parser, tokenize
+from headgate.sql.dialect import run_parser, tokenize
 from headgate.sql.statements import InsertInto, Statement, StatementSet
+from headgate.sql.type_names import refusal
 
 
 def parse_script(text: str) -> list[Statement]:

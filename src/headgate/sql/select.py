@@ -3,15 +3,15 @@
 from dataclasses import replace
 from difflib import get_close_matches
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from sqlglot import exp
 
 from headgate.errors import InvalidRequest
-from headgate.sql import dedup, grouping, joins, windows
+from headgate.sql import dedup, grouping, joins, unions, unnest, windows
 from headgate.sql.dialect import WindowTable
-from headgate.sql.expressions import Compiler, check_said, refuse
+from headgate.sql.expressions import Compiler
 from headgate.sql.functions import Session
-from headgate.sql.operators import FilterRows, ProjectRows, ScanRows, UnionRows, UnnestRows
+from headgate.sql.operators import FilterRows, ProjectRows, ScanRows
+from headgate.sql.refusals import check_said, refuse
 from headgate.sql.relation import (
     Numbered,
     Refs,
@@ -25,7 +25,7 @@ from headgate.sql.scope import Attribute, Origin, Scope, under
 from headgate.sql.stateful import DistinctRows
 from headgate.sql.statements import CreateView
 from headgate.sql.tables import OP, ROWTIME, SYSTEM, TableInfo, Tables
-from headgate.sql.typed import Typed, column, unify
+from headgate.sql.typed import Typed
 from headgate.sql.types import INT
 
 _CLAUSES = {
@@ -95,8 +95,7 @@ class Selects:
 
     def query(self, tree: exp.Expr) -> Relation:
         if isinstance(tree, exp.Subquery):
-            if tree.args.get("with_") is None:
-                self._check_clauses(tree, {"this", "alias"})
+            self._check_clauses(tree, {"this", "alias"})
             return self.query(tree.this)
         ctes = {cte.alias: cte for cte in tree.ctes} if isinstance(tree, exp.Query) else {}
         with_ = tree.args.get("with_")
@@ -105,7 +104,8 @@ class Selects:
         self._ctes.append(ctes)
         try:
             if isinstance(tree, exp.Union):
-                return self._union(tree)
+                self._check_clauses(tree, {"this", "expression", "distinct", "with_"})
+                return unions.union(self, tree)
             if isinstance(tree, exp.SetOperation):
                 refuse(f"{type(tree).__name__.upper()} is not supported: only UNION ALL is.", tree)
             if not isinstance(tree, exp.Select):
@@ -144,64 +144,6 @@ class Selects:
             relation = self._distinct(relation)
         return relation
 
-    def _union(self, tree: exp.Union) -> Relation:
-        self._check_clauses(tree, {"this", "expression", "distinct", "with_"})
-        if tree.args.get("distinct"):
-            refuse(
-                "UNION would keep every row for ever, to know which came before.", tree, "Write UNION ALL."
-            )
-        sides = [self.query(tree.this), self.query(tree.expression)]
-        for side in sides:
-            self.check_plain(side, "UNION ALL")
-        listed = [[a for _, a in side.scope.visible()] for side in sides]
-        if len(listed[0]) != len(listed[1]):
-            refuse(f"UNION ALL of {len(listed[0])} and {len(listed[1])} columns.", tree)
-        values: list[list[Typed]] = [[], []]
-        attributes: list[Attribute] = []
-        events: dict[str, int] = {}
-        for one, other in zip(*listed, strict=True):
-            pair = [column(a.ref, a.type, a.nullable, a) for a in (one, other)]
-            left, right = unify(pair, f"Column '{one.name}' of UNION ALL")
-            ref = self.refs.new(one.name)
-            attributes.append(Attribute(one.name, ref, left.type, one.nullable or other.nullable))
-            values[0].append(left)
-            values[1].append(right)
-            delay = self._union_event(sides, (one, other))
-            if delay is not None:
-                events[ref] = delay
-        coordinates: tuple[str, ...] = ()
-        refs = [a.ref for a in attributes]
-        if all(len(side.coordinates) == 2 for side in sides):
-            coordinates = (self.refs.new("$partition"), self.refs.new("$offset"))
-            for at, ref in enumerate(coordinates):
-                refs.append(ref)
-                for side, chosen in zip(sides, values, strict=True):
-                    chosen.append(Typed(f"`{side.coordinates[at]}`", INT))
-        operator = UnionRows([side.operator for side in sides], values, refs)
-        return Relation(
-            operator,
-            under("", attributes),
-            coordinates=coordinates,
-            events=events,
-            stateful=any(side.stateful for side in sides),
-        )
-
-    def _union_event(self, sides: list[Relation], pair: tuple[Attribute, Attribute]) -> int | None:
-        """A column is an event time of the union if it is one on both sides, on the very column."""
-        delays = []
-        for side, attribute in zip(sides, pair, strict=True):
-            if attribute.ref in side.events:
-                delays.append(side.events[attribute.ref])
-                continue
-            mark = attribute.origin.scan.table.watermark if attribute.origin is not None else None
-            if mark is None or attribute.origin is None or mark.column != attribute.origin.column:
-                return None
-            if attribute.type != SYSTEM[ROWTIME]:
-                return None
-            attribute.origin.scan.choose(mark.column, mark.delay_ms, mark.declared)
-            delays.append(mark.delay_ms)
-        return max(delays)
-
     # --- FROM
 
     def _from(
@@ -210,7 +152,7 @@ class Selects:
         relation = self.table(tree)
         for join in more:
             if isinstance(join.this, exp.Unnest):
-                relation = self._unnest(relation, join)
+                relation = unnest.unnest(self, relation, join)
             elif isinstance(join.this, exp.Lateral):
                 refuse("LATERAL is not supported.", join, "CROSS JOIN UNNEST(…) takes arrays apart.")
             else:
@@ -326,49 +268,6 @@ class Selects:
             coordinates_of(scan),
         )
 
-    def _unnest(self, relation: Relation, join: exp.Join) -> Relation:
-        refuse_changing(relation, "UNNEST")
-        side, kind = join.side.upper(), join.kind.upper()
-        if side not in ("", "LEFT") or kind not in ("", "CROSS", "INNER", "OUTER"):
-            refuse(
-                f"{side or kind} JOIN UNNEST is not supported.",
-                join,
-                "CROSS JOIN and LEFT JOIN … ON TRUE are.",
-            )
-        on = join.args.get("on")
-        if on is not None and not (isinstance(on, exp.Boolean) and on.this):
-            refuse("UNNEST is joined ON TRUE.", join, "Put the condition into WHERE.")
-        tree = join.this
-        check_said(tree, {"alias", "offset"})
-        if len(tree.expressions) != 1:
-            refuse("UNNEST takes one array or map.", join)
-        value = self.compiler(relation.scope).compile(tree.expressions[0])
-        alias = tree.args.get("alias")
-        names = [c.name for c in alias.columns] if alias is not None else []
-        kinds, fields = _elements(value, join)
-        if tree.args.get("offset") and not isinstance(tree.args["offset"], bool) and len(names) == len(kinds):
-            names.append(tree.args["offset"].name)
-        position = bool(tree.args.get("offset"))
-        wanted = len(kinds) + position
-        if names and len(names) != wanted:
-            refuse(f"UNNEST gives {wanted} columns here, and {len(names)} are named.", join)
-        names = names or [
-            *(fields or [f"EXPR${i}" for i in range(len(kinds))]),
-            *(["ORDINALITY"] if position else []),
-        ]
-        made = [Attribute(n, self.refs.new(n), k, True) for n, k in zip(names, kinds, strict=False)]
-        ordinal = Attribute(names[-1], self.refs.new(names[-1]), INT, side == "LEFT") if position else None
-        operator = UnnestRows(
-            relation.operator,
-            value,
-            [a.ref for a in made],
-            ordinal.ref if ordinal is not None else None,
-            side == "LEFT",
-            fields,
-        )
-        new = under(alias.name if alias is not None else "", [*made, *([ordinal] if ordinal else [])])
-        return replace(relation, operator=operator, scope=relation.scope.joined(new))
-
     # --- WHERE, SELECT, DISTINCT
 
     def _where(self, relation: Relation, conditions: list[exp.Expr]) -> Relation:
@@ -457,17 +356,6 @@ class Selects:
         ttl = self.ttl_ms if event is not None else None
         operator = DistinctRows(relation.operator, [a.ref for a in visible], event, ttl)
         return replace(relation, operator=operator, stateful=True)
-
-
-def _elements(value: Typed, node: exp.Expr) -> tuple[list[DataType], list[str]]:
-    kind = value.type
-    if isinstance(kind, MapType):
-        return [kind.keyType, kind.valueType], []
-    if not isinstance(kind, ArrayType):
-        refuse("UNNEST takes an array or a map.", node)
-    if isinstance(kind.elementType, StructType):
-        return [f.dataType for f in kind.elementType.fields], kind.elementType.names
-    return [kind.elementType], []
 
 
 def _aliased(relation: Relation, tree: exp.Expr, name: str = "") -> Relation:

@@ -12,8 +12,8 @@ from sqlglot import exp
 from headgate.errors import InvalidRequest
 from headgate.sql.dialect import WindowTable
 from headgate.sql.durations import format_ms, interval_ms
-from headgate.sql.expressions import refuse, refused
 from headgate.sql.operators import AssignWindows, ProjectRows
+from headgate.sql.refusals import refuse, refused
 from headgate.sql.relation import Relation, SessionTable, alter_for, event_column
 from headgate.sql.scope import Attribute, WindowPart, under
 from headgate.sql.stateful import SessionGap
