@@ -12,6 +12,7 @@ from headgate.errors import InvalidRequest
 from headgate.sql.operators import ProjectRows
 from headgate.sql.refusals import refuse
 from headgate.sql.relation import Numbered, Relation, alter_for, event_column, refuse_changing
+from headgate.sql.scope import Attribute
 from headgate.sql.stateful import KeepBest, KeepFirst
 from headgate.sql.tables import ROWTIME
 from headgate.sql.typed import Typed
@@ -73,8 +74,8 @@ def number(selects: Selects, relation: Relation, node: exp.Window) -> tuple[Numb
         ):
             event = first
     if added:
-        kept = [attribute.ref for _, attribute in relation.scope.columns]
-        relation = replace(relation, operator=ProjectRows(relation.operator, kept, added))
+        columns = [attribute.ref for _, attribute in relation.scope.columns]
+        relation = replace(relation, operator=ProjectRows(relation.operator, columns, added))
     return Numbered(key_refs, order_refs, directions.pop(), event), relation
 
 
@@ -119,14 +120,15 @@ def keep(selects: Selects, relation: Relation, ref: str) -> Relation:
     rank = relation.numbered[ref]
     kept = replace(relation, numbered={})
     if rank.event is not None and not rank.greatest:
-        found = event_column(relation, rank.event, "ROW_NUMBER", selects.default_delay_ms, False)
-        if found is not None:
-            _warn_first(selects, rank)
-            event, delay = found
-            operator = KeepFirst(
-                relation.operator, rank.keys, event, relation.coordinates, delay, selects.ttl_ms
-            )
-            return _with_one(selects, replace(kept, operator=operator, stateful=True), ref)
+        found = event_column(relation, rank.event, selects.default_delay_ms)
+        by = (*rank.order, *relation.coordinates)
+        if found is None:
+            found = _released_by(selects, rank.event)
+        event, delay = found
+        if selects.ttl_ms is None:
+            selects.warn("ROW_NUMBER remembers every key for ever; SET 'sql.state-ttl' bounds it.")
+        operator = KeepFirst(relation.operator, rank.keys, event, by, delay, selects.ttl_ms)
+        return _with_one(selects, replace(kept, operator=operator, stateful=True), ref)
     if relation.stateful:
         raise InvalidRequest(
             "A keep-last, or a keep-first that is not ordered by event time, cannot stand above a join "
@@ -143,18 +145,22 @@ def keep(selects: Selects, relation: Relation, ref: str) -> Relation:
     )
 
 
-def _warn_first(selects: Selects, rank: Numbered) -> None:
-    attribute = rank.event
-    if attribute is not None and attribute.origin is not None:
-        scan = attribute.origin.scan
-        if scan.chosen is not None and not scan.chosen.declared and attribute.origin.column != ROWTIME:
-            selects.warn(
-                f"'{attribute.origin.column}' of table '{scan.table.name}' has no WATERMARK: rows are "
-                f"taken to be at most "
-                f"{scan.chosen.delay_ms // 1000} s late. {alter_for(attribute)} says how late they may be."
-            )
-    if selects.ttl_ms is None:
-        selects.warn("ROW_NUMBER remembers every key for ever; SET 'sql.state-ttl' bounds it.")
+def _released_by(selects: Selects, attribute: Attribute) -> tuple[str, int]:
+    """Rows ordered by a time that has no watermark wait for another one: that of their records. No row is
+    lost for being late by a time that nobody spoke of; but one that comes when its key has come out is not
+    first any more."""
+    assert attribute.origin is not None
+    scan = attribute.origin.scan
+    selects.warn(
+        f"'{attribute.origin.column}' of table '{scan.table.name}' has no WATERMARK: the first row is "
+        f"the least of those that "
+        "have come when the time of their records has passed; one that comes later is left out even if "
+        "it is less. "
+        f"{alter_for(attribute)} says how late rows may be."
+    )
+    if scan.chosen is not None:
+        return scan.ref(scan.chosen.column), scan.chosen.delay_ms
+    return scan.choose(ROWTIME, selects.default_delay_ms, False), selects.default_delay_ms
 
 
 def _with_one(selects: Selects, relation: Relation, ref: str) -> Relation:

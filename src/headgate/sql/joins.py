@@ -216,8 +216,8 @@ def _time_bound(
         if _has_watermark(left, between.left) and _has_watermark(right, between.right):
             if how != "inner" and not between.whole:
                 continue
-            one = event_column(left, between.left, "JOIN", selects.default_delay_ms, True)
-            other = event_column(right, between.right, "JOIN", selects.default_delay_ms, True)
+            one = event_column(left, between.left, selects.default_delay_ms)
+            other = event_column(right, between.right, selects.default_delay_ms)
             if one is None or other is None:
                 continue
             if not between.whole:
@@ -275,6 +275,6 @@ def _ttl_bound(selects: Selects, left: Relation, right: Relation, ttl_ms: int) -
             return None
         refs.append(scans[0].ref(ROWTIME))
         rowtime = Attribute(ROWTIME, refs[-1], SYSTEM[ROWTIME], False, Origin(scans[0], ROWTIME))
-        if event_column(relation, rowtime, "JOIN", selects.default_delay_ms, False) is None:
+        if event_column(relation, rowtime, selects.default_delay_ms) is None:
             raise InvalidRequest("A table has no $rowtime.")
     return TimeBound(refs[0], refs[1], -ttl_ms, ttl_ms)

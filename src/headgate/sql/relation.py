@@ -81,26 +81,20 @@ def filtered_op(relation: Relation, condition: Typed, refs: Refs) -> Relation:
     return replace(relation, operator=ProjectRows(relation.operator, kept, [(op, value)]), op=op)
 
 
-def event_column(
-    relation: Relation, attribute: Attribute, what: str, default_ms: int, declared_only: bool
-) -> tuple[str, int] | None:
-    """The column that carries the watermark of this one, and its delay; None if nobody declared one, unless
-    anything will do."""
+def event_column(relation: Relation, attribute: Attribute, default_ms: int) -> tuple[str, int] | None:
+    """The column that carries the watermark of this one, and its delay; None if it has none. From now on
+    the table has this event time."""
     if attribute.ref in relation.events:
         return attribute.ref, relation.events[attribute.ref]
     origin = attribute.origin
     if origin is None or not is_time(attribute.type):
         return None
-    table = origin.scan.table
-    mark = table.watermark
+    mark = origin.scan.table.watermark
     if mark is not None and mark.column == origin.column:
-        ref = origin.scan.choose(origin.column, mark.delay_ms, mark.declared)
-        return ref, mark.delay_ms
+        return origin.scan.choose(origin.column, mark.delay_ms, mark.declared), mark.delay_ms
     if origin.column == ROWTIME:
         return origin.scan.choose(ROWTIME, default_ms, False), default_ms
-    if declared_only:
-        return None
-    return origin.scan.choose(origin.column, default_ms, False), default_ms
+    return None
 
 
 def coordinates_of(scan: ScanRows) -> tuple[str, str]:

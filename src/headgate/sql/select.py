@@ -347,7 +347,7 @@ class Selects:
                 )
                 chosen = scans[0].chosen_for
                 if chosen in (None, ROWTIME):
-                    found = event_column(relation, rowtime, "DISTINCT", self.default_delay_ms, False)
+                    found = event_column(relation, rowtime, self.default_delay_ms)
                     event = found[0] if found is not None else None
             if event is None:
                 self.warn("DISTINCT keeps every row for ever: sql.state-ttl does not reach it in this query.")

@@ -87,7 +87,8 @@ class AggregateRows(Operator):
 
 @dataclass(eq=False)
 class KeepFirst(Operator):
-    """The row with the least (time, coordinates) of each key, once the watermark has passed it.
+    """The row of each key with the least `by`, time and coordinates, once the watermark has passed its
+    `event`.
 
     Rows wait in an aggregate by (key, time), which lets them go in the order of their times. Of those that
     go in one batch the least is taken; a key that was let go before is not let go again.
@@ -96,7 +97,7 @@ class KeepFirst(Operator):
     child: Operator
     keys: Sequence[str]
     event: str
-    order: Sequence[str]
+    by: Sequence[str]
     delay_ms: int
     ttl_ms: int | None
 
@@ -105,20 +106,18 @@ class KeepFirst(Operator):
 
     def build(self, on: Building) -> DataFrame:
         rows = self.child.build(on)
-        first = Window.partitionBy(*(col(k) for k in self.keys)).orderBy(
-            col(self.event), *(col(o) for o in self.order)
-        )
+        first = Window.partitionBy(*(col(k) for k in self.keys)).orderBy(*(col(b) for b in self.by))
         if not rows.isStreaming:
             return rows.withColumn("$place", F.row_number().over(first)).filter("`$place` = 1").drop("$place")
         grouped = dict.fromkeys([*self.keys, self.event])
         rest = [c for c in rows.columns if c not in grouped]
         whole = F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none"))
         # Two rows of a key may have the very same time.
-        least = F.struct(*(col(o) for o in self.order)) if self.order else F.to_json(whole)
+        least = F.struct(*(col(b) for b in self.by))
         timed = rows.filter(
             F.expr(
-                f"{quote(self.event)} IS NOT NULL OR raise_error('a row has no time in "
-                f"{quote(self.event)}: add WHERE … IS NOT NULL') IS NULL"
+                f"{quote(self.event)} IS NOT NULL OR "
+                "raise_error('ROW_NUMBER: a row has no time; leave such rows out with IS NOT NULL') IS NULL"
             )
         )
         due = timed.groupBy(*(col(c) for c in grouped)).agg(F.min_by(whole, least).alias("$row"))
@@ -133,7 +132,8 @@ class KeepFirst(Operator):
 
     def describe(self) -> str:
         keys = ", ".join(quote(k) for k in self.keys)
-        return f"Keep first by ({keys}), least {quote(self.event)}"
+        after = "" if self.by[0] == self.event else f" of those that {quote(self.event)} lets go together"
+        return f"Keep first by ({keys}), least {quote(self.by[0])}{after}"
 
     def state(self) -> str:
         seen = (

@@ -147,7 +147,7 @@ def spec(
         refuse(f"{kind} takes a length of time that is more than 0.", node)
     if size % step:
         refuse(f"{kind}: {format_ms(size)} is not a multiple of {format_ms(step)}.", node)
-    found = event_column(relation, attribute, kind, selects.default_delay_ms, True)
+    found = event_column(relation, attribute, selects.default_delay_ms)
     if found is None:
         remedy = (
             f"{alter_for(attribute)} gives it one."

@@ -302,6 +302,29 @@ def test_a_key_that_came_out_does_not_come_out_again(running: Running) -> None:
     check(running, KINDS["keep-first"], a, [], [1, 2, 3], None)
 
 
+def test_the_first_by_a_time_without_a_watermark_comes_out_once(running: Running) -> None:
+    """Rows wait for the time of their records: of those that have come by then, the least is first."""
+    statement = parse_statement(
+        "SELECT k, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM c) WHERE n = 1"
+    )
+    assert isinstance(statement, Select)
+    made = plan(statement.query, Catalog({"c": TableInfo("c", table("c").columns)}))
+
+    def row(k: int, v: int, t: int, came: int) -> Row:
+        return {"k": k, "v": v, "w": "", "t": at(t), "$rowtime": at(came)}
+
+    data = [
+        [row(1, 10, 500, 1), row(1, 11, 400, 2), row(2, 20, -9_000, 3)],
+        [row(3, 30, 0, 100)],
+        # Less than what came out, and too late for that.
+        [row(1, 12, 0, 101), row(2, 21, -9_999, 102), row(4, 40, 7, 103)],
+        [row(NOBODY, 0, 0, 1_000)],
+        [row(NOBODY, 0, 0, 2_000)],
+    ]
+    rows = running.stream(made, {"c": data})
+    assert sorted(row for row in rows if row[0] != NOBODY) == [(1, 11), (2, 20), (3, 30), (4, 40)]
+
+
 def test_regular_joins_meet_however_far_apart(running: Running) -> None:
     kind = Kind(
         "SELECT a.k, a.v AS x, b.v AS y FROM a JOIN b ON a.k = b.k",

@@ -77,9 +77,17 @@ def test_keep_first_by_event_time_is_append() -> None:
     assert plan.settings["spark.sql.streaming.unsupportedOperationCheck"] == "false"
 
 
-def test_keep_first_without_a_watermark_says_which_alter_would_help() -> None:
+def test_keep_first_without_a_watermark_waits_for_the_record_and_says_which_alter_would_help() -> None:
     plan = planned(FIRST.format("began ASC", "bare"))
-    assert plan.sources[0].watermark == SourceWatermark("began", 5_000, None, False)
+    assert plan.sources[0].watermark == SourceWatermark("$rowtime", 5_000, None, False)
+    step = one(plan, KeepFirst)
+    assert [name.partition("#")[0] for name in (step.event, *step.by)] == [
+        "$rowtime",
+        "began",
+        "$partition",
+        "$offset",
+    ]
+    assert plan.changelog == "append"
     assert "ALTER TABLE bare MODIFY WATERMARK FOR `began`" in plan.warnings[0]
     assert "SET 'sql.state-ttl'" in plan.warnings[1]
 
