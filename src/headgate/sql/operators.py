@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -300,7 +300,8 @@ class OutputRows(Operator):
     op: str | None
     upsert: bool
     limit: int | None = None
-    extra: Sequence[str] = field(default_factory=tuple)
+    # The time and the coordinates of the record that a row was made of, by name.
+    record: Sequence[tuple[str, str]] = ()
 
     def __post_init__(self) -> None:
         self.inputs = (self.child,)
@@ -310,6 +311,7 @@ class OutputRows(Operator):
         columns = [F.expr(value.sql).alias(name) for name, value in self.columns]
         if self.upsert:
             columns.append((col(self.op) if self.op is not None else F.lit("u")).alias(OP))
+        columns += [col(ref).alias(name) for name, ref in self.record]
         made = rows.select(*columns)
         return made.limit(self.limit) if self.limit is not None else made
 

@@ -15,7 +15,7 @@ from headgate.sql.relation import Refs, Relation
 from headgate.sql.select import Selects
 from headgate.sql.stateful import AggregateRows, KeepBest, KeepFirst
 from headgate.sql.statements import Query
-from headgate.sql.tables import Changelog, Scan, Source, Tables
+from headgate.sql.tables import OFFSET, PARTITION, ROWTIME, Changelog, Scan, Source, Tables
 from headgate.sql.typed import Typed, column
 
 
@@ -83,7 +83,8 @@ class Plan:
         return explain(self.root, self.changelog, self.key, self.warnings)
 
     def build(self, scan: Scan) -> DataFrame:
-        """The rows, and `$op` ('u' or 'd') if they change. The session must have `settings`."""
+        """The rows; `$op` ('u' or 'd') if they change; `$rowtime`, `$partition` and `$offset` of the
+        record if each is made of one. The session must have `settings`."""
         return self.root.build(Building(scan, self.options.secret))
 
 
@@ -140,7 +141,7 @@ def finish(
             f"Rows of this query replace each other by {lost}, which is not among its columns.",
             f"Add {lost} to SELECT as it is.",
         )
-    root = OutputRows(relation.operator, columns, relation.op, upsert, limit)
+    root = OutputRows(relation.operator, columns, relation.op, upsert, limit, _record(relation, columns))
     schema = StructType([StructField(name, value.type, value.nullable) for name, value in columns])
     return Plan(
         root,
@@ -151,6 +152,16 @@ def finish(
         options,
         limit,
     )
+
+
+def _record(relation: Relation, columns: list[tuple[str, Typed]]) -> tuple[tuple[str, str], ...]:
+    """Where rows that are made of one record each have its time and coordinates: who writes them keeps
+    them in order by these."""
+    scans = [step for step in relation.operator.walk() if isinstance(step, ScanRows)]
+    if relation.stateful or len(scans) != 1:
+        return ()
+    taken = {name for name, _ in columns}
+    return tuple((name, scans[0].ref(name)) for name in (ROWTIME, PARTITION, OFFSET) if name not in taken)
 
 
 def check_names(names: list[str]) -> None:

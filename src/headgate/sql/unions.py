@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from headgate.sql.operators import UnionRows
+from headgate.sql.operators import ScanRows, UnionRows
 from headgate.sql.refusals import refuse
 from headgate.sql.relation import Relation
 from headgate.sql.scope import Attribute, under
-from headgate.sql.tables import ROWTIME, SYSTEM
+from headgate.sql.tables import ROWTIME, SYSTEM, Watermark
 from headgate.sql.typed import Typed, column, unify
 from headgate.sql.types import INT
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def union(selects: Selects, tree: exp.Union) -> Relation:
+    """Rows of both queries, column by column, each made the type that both have in common."""
     if tree.args.get("distinct"):
         refuse("UNION would keep every row for ever, to know which came before.", tree, "Write UNION ALL.")
     sides = [selects.query(tree.this), selects.query(tree.expression)]
@@ -60,16 +61,20 @@ def union(selects: Selects, tree: exp.Union) -> Relation:
 
 def _event(sides: list[Relation], pair: tuple[Attribute, Attribute]) -> int | None:
     """A column is an event time of the union if it is one on both sides, on the very column."""
-    delays = []
+    delays: list[int] = []
+    chosen: list[tuple[ScanRows, Watermark]] = []
     for side, attribute in zip(sides, pair, strict=True):
         if attribute.ref in side.events:
             delays.append(side.events[attribute.ref])
             continue
-        mark = attribute.origin.scan.table.watermark if attribute.origin is not None else None
-        if mark is None or attribute.origin is None or mark.column != attribute.origin.column:
+        origin = attribute.origin
+        mark = origin.scan.table.watermark if origin is not None else None
+        if origin is None or mark is None or mark.column != origin.column:
             return None
-        if attribute.type != SYSTEM[ROWTIME]:
+        if attribute.type != SYSTEM[ROWTIME] or origin.scan.chosen_for not in (None, mark.column):
             return None
-        attribute.origin.scan.choose(mark.column, mark.delay_ms, mark.declared)
+        chosen.append((origin.scan, mark))
         delays.append(mark.delay_ms)
+    for scan, mark in chosen:
+        scan.choose(mark.column, mark.delay_ms, mark.declared)
     return max(delays)

@@ -15,6 +15,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from headgate.sql.planner import Plan
 from headgate.sql.tables import OP, SYSTEM, Source, watermarked
+from headgate.sql.types import quote
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 Row = dict[str, Any]
@@ -48,15 +49,13 @@ class Running:
     def batch(self, plan: Plan, data: Data) -> list[tuple[Any, ...]]:
         """The rows of the plan when all of the data is there."""
         session = self.session(plan)
-        rows = plan.build(lambda source: self._scan(session, source, data, False))
-        _check_types(plan, rows)
+        rows = _checked(plan, plan.build(lambda source: self.scan(session, source, data, False)))
         return [tuple(row) for row in rows.collect()]
 
     def stream(self, plan: Plan, data: Data) -> list[tuple[Any, ...]]:
         """The rows in the order in which they came out, one batch of input after the other."""
         session = self.session(plan)
-        rows = plan.build(lambda source: self._scan(session, source, data, True))
-        _check_types(plan, rows)
+        rows = _checked(plan, plan.build(lambda source: self.scan(session, source, data, True)))
         name = f"out_{uuid4().hex}"
         query = (
             rows.writeStream.format("memory")
@@ -88,7 +87,7 @@ class Running:
             session.conf.set(key, value)
         return session
 
-    def _scan(self, session: SparkSession, source: Source, data: Data, streaming: bool) -> DataFrame:
+    def scan(self, session: SparkSession, source: Source, data: Data, streaming: bool) -> DataFrame:
         folder = self.folder / uuid4().hex
         folder.mkdir()
         offset = 0
@@ -116,10 +115,13 @@ class Running:
         return watermarked(read, source.watermark)
 
 
-def _check_types(plan: Plan, rows: DataFrame) -> None:
-    """What the plan says before it runs is what Spark gives."""
-    given = {field.name: field.dataType.simpleString() for field in rows.schema.fields if field.name != OP}
+def _checked(plan: Plan, rows: DataFrame) -> DataFrame:
+    """What the plan says before it runs is what Spark gives; without what else there is of the records."""
+    names = [*plan.columns.names, *([OP] if plan.changelog == "upsert" else [])]
+    made = rows.select(*(quote(name) for name in names))
+    given = {field.name: field.dataType.simpleString() for field in made.schema.fields if field.name != OP}
     assert given == {field.name: field.dataType.simpleString() for field in plan.columns.fields}
+    return made
 
 
 def final(plan: Plan, rows: list[tuple[Any, ...]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:

@@ -196,3 +196,11 @@ def test_the_sessions_zone(running: Running) -> None:
     assert later
     # An hour that the zone's clocks skip: a TIMESTAMP has it all the same.
     assert gap == datetime(2026, 3, 29, 2, 30)
+
+
+def test_rows_of_one_record_have_its_coordinates(running: Running) -> None:
+    made = planned("SELECT id, `$offset` AS mine FROM parts WHERE id = 2")
+    session = running.session(made)
+    rows = made.build(lambda source: running.scan(session, source, DATA, False))
+    assert rows.columns == ["id", "mine", "$rowtime", "$partition", "$offset"]
+    assert [tuple(row)[:2] + tuple(row)[3:] for row in rows.collect()] == [(2, 1, 1, 1)]

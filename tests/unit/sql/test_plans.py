@@ -335,3 +335,17 @@ def test_a_key_is_never_shown() -> None:
     plan = planned("SELECT MASK_HASH(note, 'pepper') AS h FROM rides", Options(secret=secret))
     assert "<secret pepper>" in plan.explain()
     assert "secret" not in repr(Options(secret=lambda _: "hush"))
+
+
+def test_rows_of_one_record_have_its_coordinates() -> None:
+    assert [name for name, _ in planned("SELECT ride FROM rides").root.record] == [
+        "$rowtime",
+        "$partition",
+        "$offset",
+    ]
+    assert [name for name, _ in planned("SELECT `$rowtime` FROM rides").root.record] == [
+        "$partition",
+        "$offset",
+    ]
+    assert planned(FIRST.format("began", "rides")).root.record == ()
+    assert planned("SELECT ride FROM rides UNION ALL SELECT ride FROM bare").root.record == ()
