@@ -50,7 +50,7 @@ class WindowTable(exp.Expression):
     }
 
 
-class FlinkTokenizer(tokens.Tokenizer):
+class StatementTokenizer(tokens.Tokenizer):
     IDENTIFIERS: ClassVar[Any] = ["`"]
     QUOTES: ClassVar[Any] = ["'"]
     STRING_ESCAPES: ClassVar[Any] = ["'"]
@@ -291,7 +291,7 @@ class HeadgateDialect(Dialect):
     ALIAS_POST_VERSION = True
     TYPED_DIVISION = True
 
-    Tokenizer = FlinkTokenizer
+    Tokenizer = StatementTokenizer
     Parser = QueryParser
 
 
