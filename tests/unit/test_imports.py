@@ -18,7 +18,7 @@ LAYERS = [
     {"spark", "store", "decode", "kafka", "delta"},
     {"registry", "catalog", "embedded", "datagen"},
     {"tables"},
-    {"maintain"},
+    {"maintain", "sql"},
     {"statements"},
     {"engine", "query"},
     {"server"},

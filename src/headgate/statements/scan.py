@@ -95,7 +95,7 @@ def _watched(
 
 
 def _marked(rows: DataFrame, watermark: r.Watermark) -> DataFrame:
-    marked = rows.withWatermark(watermark.column, _NEVER)
+    marked = rows.withWatermark(quoted(watermark.column), _NEVER)
     return marked.select(
         *(
             f.col(quoted(name)).alias(name, metadata={_DELAY_KEY: watermark.delay_ms})
