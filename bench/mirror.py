@@ -1,8 +1,8 @@
 """`make bench-mirror`: what the Delta log adds to the time and to the bytes of an append table.
 
 Each round materializes the same payments from earliest, once as Iceberg alone and once in both formats, by
-one engine. The results are the median of the rounds' ratios, for the two of a round meet the same machine, and
-the ratio of the bytes on disk.
+one engine. The results are the median of the rounds' ratios, for the two of a round meet the same machine,
+and the ratio of the bytes on disk.
 """
 
 import argparse
