@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -149,6 +149,14 @@ class History:
         names = [field.name for field in self.columns.fields]
         self.rows = [{name: row.get(name) for name in names} for row in rows]
         self._after()
+
+    def ancestors(self) -> Iterator[int]:
+        """Of the newest snapshot, as far as they are there: where a rollback may go."""
+        snapshot = self.table.currentSnapshot()
+        while snapshot is not None:
+            yield int(snapshot.snapshotId())
+            parent = snapshot.parentId()
+            snapshot = None if parent is None else self.table.snapshot(parent)
 
     def _after(self) -> None:
         self.table.refresh()

@@ -121,8 +121,9 @@ class Steps:
         self.back = [one for one in self.back if self.one.table.snapshot(one) is not None]
 
     def rollback(self) -> None:
-        if self.back:
-            self.one.rollback(self.random.choice(self.back))
+        ancestors = set(self.one.ancestors())
+        if known := [one for one in self.back if one in ancestors]:
+            self.one.rollback(self.random.choice(known))
 
     def restart(self) -> None:
         self.one.mirror = DeltaMirror(self.one.spark, self.one.lake, self.one.topic)
