@@ -319,7 +319,19 @@ class Settings(Section):
     maintenance: Maintenance = Maintenance()
     statements: Statements = Statements()
     store: Store = Store()
+    secrets: dict[str, SecretStr] = Field(
+        default_factory=dict, description="By name: what masking functions of statements take for a key."
+    )
     tables: tuple[TablePattern, ...] = ()
+
+    def secret(self, name: str) -> str:
+        """For statements; the name may be shown, the secret never."""
+        found = self.secrets.get(name)
+        if found is None:
+            raise ConfigError(
+                f"There is no secret '{name}'.", f"Set it: `secrets: {{{name}: …}}` in headgate.yaml."
+            )
+        return found.get_secret_value()
 
     @property
     def store_url(self) -> str:

@@ -20,6 +20,10 @@ class StatementOptions:
     initial_offset_from: str | None = None
     #: By topic, where to begin: `earliest`, `latest`, or offsets as Spark's source takes them.
     starts: Mapping[str, str] | None = None
+    #: How long state without a bound of its own is kept; 0 is for ever.
+    state_ttl_ms: int | None = None
+    #: The session's zone, when it was made.
+    zone: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if value is not None}

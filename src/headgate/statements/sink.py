@@ -90,7 +90,22 @@ def key_columns(output: r.Output) -> t.StructType:
     return t.StructType([t.StructField(name, by_name[name].dataType, False) for name in output.key])
 
 
+def register_output(output: r.Output, schemas: SchemaSource) -> None:
+    """The topic's schemas, where they are not registered yet."""
+    for part in ("value", "key") if output.key else ("value",):
+        _registered(output, part, schemas)
+
+
 def _part(output: r.Output, part: str, schemas: SchemaSource) -> Column:
+    schema_id, text = _registered(output, part, schemas)
+    columns = output.columns if part == "value" else key_columns(output)
+    if _FORMATS[output.format] is SchemaType.AVRO:
+        return encoded_avro(columns, schema_id, text)
+    return encoded_json(columns, schema_id)
+
+
+def _registered(output: r.Output, part: str, schemas: SchemaSource) -> tuple[int, str]:
+    """The id of a part's schema, and its text."""
     columns = output.columns if part == "value" else key_columns(output)
     subject = f"{output.topic}-{part}"
     kind, name = _FORMATS[output.format], record_name(output.topic, part)
@@ -102,10 +117,8 @@ def _part(output: r.Output, part: str, schemas: SchemaSource) -> Column:
             if there.type is SchemaType.PROTOBUF
             else f"Say 'value.format' = '{there.type.lower()}-registry', or write another topic.",
         )
-    if kind is SchemaType.AVRO:
-        text = avro_schema(columns, name)
-        return encoded_avro(columns, schemas.register(subject, kind, text), text)
-    return encoded_json(columns, schemas.register(subject, kind, json_schema(columns, name)))
+    text = avro_schema(columns, name) if kind is SchemaType.AVRO else json_schema(columns, name)
+    return schemas.register(subject, kind, text), text
 
 
 class TopicSink:

@@ -1,0 +1,148 @@
+"""Tables and views as statements see them: what topics and schemas tell, and what SQL declared."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from pyspark.sql import types as t
+
+from headgate.errors import InvalidRequest
+from headgate.sql.script import parse_statement
+from headgate.sql.statements import CreateTable, CreateView
+from headgate.sql.tables import TableInfo, Watermark
+from headgate.statements.tables import TopicTables
+from headgate.store import SqlObjects
+
+TABLE, VIEW = "table", "view"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a table was declared to be. `columns` is None for one that was only altered."""
+
+    columns: t.StructType | None = None
+    primary_key: tuple[str, ...] | None = None
+    changelog: str | None = None
+    watermark: Watermark | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    distributed: tuple[str, ...] = ()
+    buckets: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        mark = self.watermark
+        return {
+            "columns": None if self.columns is None else self.columns.jsonValue(),
+            "primary_key": None if self.primary_key is None else list(self.primary_key),
+            "changelog": self.changelog,
+            "watermark": None if mark is None else {"column": mark.column, "delay_ms": mark.delay_ms},
+            "options": dict(self.options),
+            "distributed": list(self.distributed),
+            "buckets": self.buckets,
+        }
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+        mark, key, columns = said["watermark"], said["primary_key"], said["columns"]
+        return cls(
+            None if columns is None else t.StructType.fromJson(columns),
+            None if key is None else tuple(key),
+            said["changelog"],
+            None if mark is None else Watermark(mark["column"], mark["delay_ms"]),
+            dict(said["options"]),
+            tuple(said["distributed"]),
+            said["buckets"],
+        )
+
+
+class DeclaredTables:
+    """The planner's tables. A name is a table or a view, or neither."""
+
+    def __init__(self, objects: SqlObjects, topics: TopicTables) -> None:
+        self._objects = objects
+        self._topics = topics
+
+    def get(self, name: str) -> TableInfo | None:
+        found = self._topics.get(name)
+        declared = self.declared(name)
+        if found is None:
+            return None
+        changelog = declared.changelog or found.changelog
+        return TableInfo(
+            name,
+            found.columns if declared.columns is None else declared.columns,
+            found.primary_key if declared.primary_key is None else declared.primary_key,
+            "upsert" if changelog == "upsert" else "append",
+            declared.watermark,
+        )
+
+    def view(self, name: str) -> CreateView | None:
+        found = self._objects.get(name)
+        if found is None or found[0] != VIEW:
+            return None
+        made = parse_statement(found[1]["text"])
+        if not isinstance(made, CreateView):
+            raise AssertionError(f"'{name}' is kept as a view and is none")
+        return made
+
+    def names(self) -> list[str]:
+        return sorted({*self._topics.names(), *self._objects.names(VIEW)})
+
+    def views(self) -> list[str]:
+        return self._objects.names(VIEW)
+
+    def declared(self, name: str) -> Declared:
+        """What was said of a table; nothing, for a topic that nobody declared."""
+        found = self._objects.get(name)
+        return Declared() if found is None or found[0] != TABLE else Declared.from_dict(found[1])
+
+    def declare(self, name: str, declared: Declared) -> None:
+        self._objects.put(name, TABLE, declared.to_dict())
+
+    def declare_view(self, name: str, text: str) -> None:
+        self._objects.put(name, VIEW, {"text": text})
+
+    def forget(self, name: str) -> None:
+        self._objects.remove(name)
+
+
+def declared_by(create: CreateTable, table: TableInfo) -> Declared:
+    distribution = create.distribution
+    return Declared(
+        table.columns,
+        table.primary_key,
+        table.changelog,
+        table.watermark,
+        dict(create.options),
+        () if distribution is None else distribution.columns,
+        None if distribution is None else distribution.buckets,
+    )
+
+
+FORMATS = {"avro-registry": "avro", "json-registry": "json", "avro": "avro", "json": "json"}
+OPTIONS = (
+    "changelog.mode",
+    "kafka.cleanup-policy",
+    "kafka.retention.time",
+    "value.format",
+    "key.format",
+    "scan.startup.mode",
+)
+STARTS = {"earliest-offset": "earliest", "latest-offset": "latest"}
+POLICIES = {"delete": "delete", "compact": "compact", "delete-compact": "compact,delete"}
+
+
+def check_options(name: str, options: Mapping[str, str]) -> None:
+    """Refuses options that nobody would heed."""
+    for key, value in options.items():
+        known: Mapping[str, str] | None = {
+            "value.format": FORMATS,
+            "key.format": FORMATS,
+            "scan.startup.mode": STARTS,
+            "kafka.cleanup-policy": POLICIES,
+        }.get(key)
+        if key not in OPTIONS:
+            raise InvalidRequest(f"Table '{name}' has no option '{key}'.", f"There are {', '.join(OPTIONS)}.")
+        if known is not None and value not in known:
+            raise InvalidRequest(
+                f"Option '{key}' of table '{name}' cannot be '{value}'.", f"It can be {', '.join(known)}."
+            )
