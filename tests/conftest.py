@@ -14,7 +14,6 @@ from headgate.jvm import Jvm
 from tests.support.services import Services
 from tests.support.stack import Stack
 
-
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs the tests in its background has them ignore Ctrl-C, and what they start as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)
