@@ -1,5 +1,6 @@
 """What tests share: one broker and one small JVM for the whole run, ended with it."""
 
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,10 @@ from headgate.embedded.ports import free_port
 from headgate.jvm import Jvm
 from tests.support.services import Services
 from tests.support.stack import Stack
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that runs the tests in its background has them ignore Ctrl-C, and what they start as well.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ AVRO_LIMITS = (
     "-Dorg.apache.avro.limits.collectionItems.maxLength=10000000",
 )
 _ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
-# What a session needs to read Delta tables too, as extra settings.
+# What a session needs to read Delta tables too, as extra settings: the tests' own does.
 READS_DELTA: Mapping[str, str] = {
     "spark.sql.extensions": f"{_ICEBERG_EXTENSIONS},io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

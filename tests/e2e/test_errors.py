@@ -39,7 +39,7 @@ def test_a_topic_that_is_not_there(stack: Stack) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("--formats", "delta", "The format 'delta' is not supported. Supported now: iceberg."),
+        ("--formats", "paimon", "The format 'paimon' is not supported. Supported now: iceberg, delta."),
         ("--formats", "iceberg,hudi", "The format 'hudi' is not supported."),
         ("--mode", "merge", "The mode 'merge' is not supported. Supported now: auto, append, upsert, scd2."),
         ("--on-error", "no", "The error policy 'no' is not supported. Supported now: suspend, skip, log."),

@@ -139,6 +139,7 @@ def test_list_and_show_tell_the_same(stack: Stack, ledger: Ledger) -> None:
         "deletes": None,
         "readers": [],
         "envelope": "auto",
+        "rewrite": False,
     }
     assert (shown["desired"], shown["from"]) == ("enabled", "earliest")
     detail = shown["detail"]

@@ -19,7 +19,7 @@ class Mirrored:
     generation: int
     metadata: str
     snapshot: int | None
-    # Whether the table's schemas ever named a column anew: then files are looked into.
+    # The id of the Iceberg schema whose columns it has.
     schema: int
 
     def to_json(self) -> str:
@@ -98,24 +98,6 @@ class LogState:
             self.files[said["path"]] = said
             self.gone.pop((said["path"], vector_id(said)), None)
         self.version = version
-
-    def rows_after(self, actions: Iterable[Json]) -> tuple[int, int]:
-        """Rows and files that there would be after these actions."""
-        rows, paths = self.rows, set[str]()
-        removed = {a["remove"]["path"] for a in actions if "remove" in a}
-        added = {a["add"]["path"]: a["add"] for a in actions if "add" in a}
-        for path in removed:
-            if path in self.files:
-                rows -= live_rows(self.files[path])
-                paths.add(path)
-        files = len(self.files) - len(paths)
-        for path, said in added.items():
-            if path in self.files and path not in removed:
-                rows -= live_rows(self.files[path])
-                files -= 1
-            rows += live_rows(said)
-            files += 1
-        return rows, files
 
     @property
     def mirrored(self) -> Mirrored | None:

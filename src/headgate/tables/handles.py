@@ -22,3 +22,17 @@ def function(gateway: Any, owner: Any, declared_in: str, method: str, takes: str
     return java.invoke.MethodHandleProxies.asInterfaceInstance(
         java.Class.forName("java.util.function.Function"), handle
     )
+
+
+def delete_loader(gateway: Any, table: Any) -> Any:
+    """Iceberg's reader of a table's delete files."""
+    return gateway.jvm.org.apache.iceberg.data.BaseDeleteLoader(
+        function(
+            gateway,
+            table.io(),
+            "org.apache.iceberg.io.FileIO",
+            "newInputFile",
+            "org.apache.iceberg.DeleteFile",
+            "org.apache.iceberg.io.InputFile",
+        )
+    )

@@ -74,10 +74,6 @@ class FileActions:
     added: list[DataFile]
     vectors: dict[str, tuple[Any, ...]]
 
-    @property
-    def is_empty(self) -> bool:
-        return not (self.removed or self.added or self.vectors)
-
 
 class DeltaMirror:
     """Of one table. Not for two threads at once."""

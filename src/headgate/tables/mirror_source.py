@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from headgate.delta.files import Files
 from headgate.delta.vectors import Blob, checked
 from headgate.errors import MirrorStopped
-from headgate.tables.handles import function
+from headgate.tables.handles import delete_loader
 
 Json = dict[str, Any]
 # Between properties, and between their names and values: nobody writes these.
@@ -163,16 +163,7 @@ class MirrorSource:
                     f"The deletion vector of {path} in table '{self._topic}' is damaged.",
                     f"Put the table back to a snapshot that can be read, or delete its rows anew: {error}.",
                 ) from error
-        loader = self._jvm.org.apache.iceberg.data.BaseDeleteLoader(
-            function(
-                self._gateway,
-                table.io(),
-                "org.apache.iceberg.io.FileIO",
-                "newInputFile",
-                "org.apache.iceberg.DeleteFile",
-                "org.apache.iceberg.io.InputFile",
-            )
-        )
+        loader = delete_loader(self._gateway, table)
         listed = self._jvm.java.util.ArrayList()
         for one in deletes:
             listed.add(one)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 from pyspark.sql import SparkSession
 
-from headgate.tables.handles import function
+from headgate.tables.handles import delete_loader, function
 from headgate.tables.live_files import LiveFiles
 
 # A deletion vector's blob: length, magic, bitmap, checksum. Iceberg's own class reads and checks it.
@@ -48,16 +48,7 @@ class RowDeletes:
         if not doomed:
             return Written()
         iceberg = self._jvm.org.apache.iceberg
-        loader = iceberg.data.BaseDeleteLoader(
-            function(
-                self._gateway,
-                table.io(),
-                "org.apache.iceberg.io.FileIO",
-                "newInputFile",
-                "org.apache.iceberg.DeleteFile",
-                "org.apache.iceberg.io.InputFile",
-            )
-        )
+        loader = delete_loader(self._gateway, table)
         before = self._jvm.java.util.HashMap()
         lookup = function(
             self._gateway, before, "java.util.Map", "get", "java.lang.Object", "java.lang.Object"

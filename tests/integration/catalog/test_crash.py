@@ -24,6 +24,7 @@ from headgate.embedded.ports import LOOPBACK, free_port
 from headgate.jvm import Jvm
 from tests.integration.catalog.raw import SCHEMA
 from tests.integration.catalog.serving import Service, wait_until_healthy
+from tests.support.services import wait_for
 
 KILLS = 50 if os.environ.get("HEADGATE_SOAK") else 5
 ROW = pa.table({"id": [1]})
@@ -88,6 +89,8 @@ def test_a_killed_server_leaves_a_table_that_is_whole(jvm: Jvm, folder: Path) ->
             client = threading.Thread(target=append_until_killed, args=(uri, acknowledged))
             client.start()
             time.sleep(random.uniform(0.3, 1.2))
+            # On a machine that is busy even the first commit takes longer.
+            wait_for("a commit", lambda: acknowledged, 60)
             kill(process)
             client.join(timeout=60)
             assert not client.is_alive()

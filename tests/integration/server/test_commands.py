@@ -133,7 +133,7 @@ def test_a_sync_gives_up_in_time(served: Served, topic: str) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "supported"),
     [
-        ("--formats", "iceberg,delta", "iceberg"),
+        ("--formats", "iceberg,paimon", "iceberg, delta"),
         ("--mode", "merge", "auto, append, upsert, scd2"),
         ("--on-error", "ignore", "suspend, skip, log"),
     ],
