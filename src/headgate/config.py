@@ -322,16 +322,21 @@ class Settings(Section):
     secrets: dict[str, SecretStr] = Field(
         default_factory=dict, description="By name: what masking functions of statements take for a key."
     )
+    secrets_file: dict[str, Path] = Field(
+        default_factory=dict, description="By name: a file that holds such a secret."
+    )
     tables: tuple[TablePattern, ...] = ()
 
     def secret(self, name: str) -> str:
         """For statements; the name may be shown, the secret never."""
-        found = self.secrets.get(name)
+        found = secret(self.secrets.get(name), self.secrets_file.get(name), f"secrets.{name}")
         if found is None:
             raise ConfigError(
-                f"There is no secret '{name}'.", f"Set it: `secrets: {{{name}: …}}` in headgate.yaml."
+                f"There is no secret '{name}'.",
+                f"Put it into the variable {PREFIX}SECRETS__{name.upper()}, or into a file that "
+                f"`secrets_file: {{{name}: FILE}}` names.",
             )
-        return found.get_secret_value()
+        return found
 
     @property
     def store_url(self) -> str:

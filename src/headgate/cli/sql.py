@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from headgate.cli.client import DataOption, JsonOption, connect
-from headgate.cli.output import print_json, print_table, say
+from headgate.cli.output import print_json, print_table, say, say_lines
 from headgate.errors import InvalidRequest
 
 
@@ -40,6 +40,6 @@ def show(outcome: dict[str, Any]) -> None:
         say(outcome["message"])
     if len(outcome["columns"]) == 1:
         for (text,) in outcome["rows"]:
-            say(text)
+            say_lines(text)
     elif outcome["columns"]:
         print_table("", outcome["columns"], outcome["rows"])

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from headgate.cli.client import Client, DataOption, JsonOption, connect
-from headgate.cli.output import age, print_fields, print_json, print_table, progress, say
+from headgate.cli.output import age, print_fields, print_json, print_table, progress, say, say_lines
 from headgate.errors import NotFound, ServerUnavailable, StatementFailed
 
 POLL_SECONDS = 0.25
@@ -58,7 +58,7 @@ def show(name: NameArgument, data: DataOption = None, json: JsonOption = False) 
     ]
     print_fields(name, fields)
     say("")
-    say(found["script"])
+    say_lines(found["script"])
     if found["events"]:
         say("")
         rows = [(age(event["age"]), event["kind"], event["message"]) for event in found["events"]]

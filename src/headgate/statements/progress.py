@@ -26,7 +26,8 @@ class Progress:
     state_bytes: int
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> "Progress":
+    def of(cls, told: Mapping[str, Any], before: "Progress | None" = None) -> "Progress":
+        """Where nothing ran, the batch is the one before."""
         offsets: dict[str, dict[int, int]] = {}
         behind: dict[str, dict[int, int]] = {}
         for source in told["sources"]:
@@ -35,9 +36,12 @@ class Progress:
             offsets[topic] = ends
             behind[topic] = {p: max(0, latest.get(p, end) - end) for p, end in ends.items()}
         operators = told.get("stateOperators") or []
+        batch, seconds = told["batchId"], told["durationMs"].get("triggerExecution", 0) / 1000
+        if not ran(told):
+            batch, seconds = (batch - 1, 0.0) if before is None else (before.batch, before.seconds)
         return cls(
-            batch=told["batchId"],
-            seconds=told["durationMs"].get("triggerExecution", 0) / 1000,
+            batch=batch,
+            seconds=seconds,
             watermark_ms=_millis((told.get("eventTime") or {}).get("watermark")),
             offsets=offsets,
             behind=behind,
@@ -79,6 +83,11 @@ class Totals:
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> "Totals":
         return cls(**{name: int(known.get(name) or 0) for name in cls.__dataclass_fields__})
+
+
+def ran(told: Mapping[str, Any]) -> bool:
+    """Whether a batch was done, or the query only says that it waits."""
+    return "addBatch" in told["durationMs"]
 
 
 def _topic(source: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from headgate.statements import runnable as r
 from headgate.statements.checkpoint import Checkpoint
 from headgate.statements.clock import SourceClock
 from headgate.statements.event_time import EventTime
-from headgate.statements.progress import Progress, Totals
+from headgate.statements.progress import Progress, Totals, ran
 from headgate.statements.scan import Reading, scan
 from headgate.statements.sink import NULL_IN, TopicSink, check_output, prepare_output
 from headgate.statements.takeover import REBUILD_BATCHES, Rebuild, plan_rebuild
@@ -71,6 +71,8 @@ class Running:
 class StatementQuery:
     """Not for two threads at once. An error ends the query; `failure` says what it means."""
 
+    _make_sink = TopicSink
+
     def __init__(
         self,
         spark: SparkSession,
@@ -94,7 +96,7 @@ class StatementQuery:
         self._event_time = EventTime()
         #: By the name of an observation: the topic that it is about.
         self._scans: dict[str, str] = {}
-        self._last_batch, self._looked_at_ends = -1, False
+        self._last_told, self._looked_at_ends = "", False
         self.totals = totals or Totals()
         self.progress: Progress | None = None
 
@@ -115,7 +117,7 @@ class StatementQuery:
         encoding = prepare_output(self._job.output, self._access, self._schemas)
         running = self._running
         silent = 0 if rebuild is None else REBUILD_BATCHES
-        self._sink = TopicSink(
+        self._sink = self._make_sink(
             self._job.output, encoding, self._access, running.writer, running.tasks, silent
         )
         end_open(self._access, running.writer, running.tasks)
@@ -136,7 +138,7 @@ class StatementQuery:
             .trigger(**trigger)
             .foreachBatch(self._batch)
         )
-        self._last_batch, self._looked_at_ends = -1, False
+        self._last_told, self._looked_at_ends = "", False
         self._started.clear()
         context = self._spark.sparkContext
         # Statements share the engine fairly, whatever each has to do.
@@ -271,19 +273,22 @@ class StatementQuery:
             raise StatementFailed(error.message, error.remedy) from error
 
     def _new_progress(self) -> list[dict[str, Any]]:
+        """A query that waits says so now and then, under the number of the batch that is to come: only times
+        tell what is new."""
         told = cast(Any, self._query)._jsq.recentProgress()
         found: list[dict[str, Any]] = []
         for number in range(len(told) - 1, -1, -1):
-            if told[number].batchId() <= self._last_batch:
+            if told[number].timestamp() <= self._last_told:
                 break
             found.insert(0, json.loads(told[number].json()))
         return found
 
     def _take_in(self, told: Mapping[str, Any]) -> None:
-        self._last_batch = told["batchId"]
-        seen = told.get("observedMetrics") or {}
-        self.progress = Progress.of(told)
-        self.totals.add(told, [seen.get(name) or {} for name in self._scans], seen.get(_OUT) or {})
+        self._last_told = told["timestamp"]
+        self.progress = Progress.of(told, self.progress)
+        if ran(told):
+            seen = told.get("observedMetrics") or {}
+            self.totals.add(told, [seen.get(name) or {} for name in self._scans], seen.get(_OUT) or {})
         for name, topic in self._scans.items():
             self._event_time.heard(name, self.progress.behind.get(topic, {}))
 
