@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -175,7 +176,9 @@ def test_orders_paid_in_time(stack: Stack, shop: Shop, tmp_path: Path) -> None:
     shop.send_end()
     wait_for("the others", lambda: rows_out(stack, "orders-in-time-2") >= len(expected) - len(before))
     stack.run("table", "sync", "shop.in-time", "--timeout", "120s")
-    assert stack.json("statement", "show", "orders-in-time-2")["late_rows"] == 0
+    for name in ("payments-once", "orders-in-time", "orders-in-time-2"):
+        assert stack.json("statement", "show", name)["late_rows"] == 0
+    check_paid_once(stack, shop)
 
     iceberg = stack.runtime.iceberg
     for read in (read_duckdb, read_pyiceberg):
@@ -189,6 +192,15 @@ def test_orders_paid_in_time(stack: Stack, shop: Shop, tmp_path: Path) -> None:
             new = "plastic" if method == "CARD" else "other"
             assert row["paid_by"] == (None if row["order_id"] in before else new)
     assert {None, "plastic", "other"} == {row["paid_by"] for row in rows}
+
+
+def check_paid_once(stack: Stack, shop: Shop) -> None:
+    """Each order that was ever paid, once; and those of the end, which event time may have passed."""
+    read = stack.run("topic", "consume", "shop.paid-once", "--json").stdout
+    found = Counter(json.loads(line)["value"]["order_id"] for line in read.splitlines())
+    paid = {record.value["order_id"] for record in shop.records if record.topic == "payments"}
+    assert {order_id for order_id in found if order_id > 0} == paid
+    assert set(found.values()) == {1}
 
 
 def rows_of(stack: Stack) -> set[int]:
@@ -228,7 +240,15 @@ def test_the_key_is_nowhere_to_be_seen(stack: Stack, shop: Shop) -> None:
     [
         ("SELECT * FROM `shop.orders`", "nowhere to put its rows"),
         ("CREATE TABLE x (a INT); INSERT INTO x SELECT nothing FROM `shop.orders`", "nothing"),
-        ("INSERT INTO `shop.in-time` SELECT MASK_HASH(note, 'salt') AS a FROM `shop.orders`", "'salt'"),
+        ("INSERT INTO `shop.in-time` (customer) SELECT MASK_HASH(note, 'salt') FROM `shop.orders`", "'salt'"),
+        (
+            "SET 'client.statement-name' = 'payments-once'; CREATE TABLE x AS SELECT note FROM `shop.orders`",
+            "'payments-once'",
+        ),
+        (
+            "SET 'sql.tables.initial-offset-from' = 'nobody'; CREATE TABLE x AS SELECT note FROM `shop.orders`",
+            "'nobody'",
+        ),
         ("SET 'sql.state-tll' = '1 d'", "sql.state-tll"),
         ("DROP TABLE `shop.paid-once`", "orders-in-time-2"),
         ("CREATE TABLE x (a INT) WITH ('kafka.retention' = '1')", "kafka.retention"),

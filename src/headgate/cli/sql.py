@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from headgate.cli.client import DataOption, JsonOption, connect
-from headgate.cli.output import print_json, print_table, say, say_lines
+from headgate.cli.output import note, print_json, print_table, say, say_lines
 from headgate.errors import InvalidRequest
 
 
@@ -38,6 +38,8 @@ def read(file: Path) -> str:
 def show(outcome: dict[str, Any]) -> None:
     if outcome["message"]:
         say(outcome["message"])
+    for warning in outcome["warnings"]:
+        note(f"note: {warning}")
     if len(outcome["columns"]) == 1:
         for (text,) in outcome["rows"]:
             say_lines(text)

@@ -19,16 +19,13 @@ from headgate.engine.source import KafkaSource
 from headgate.engine.statements import StatementLoop
 from headgate.errors import TransientError
 from headgate.kafka.access import SPARK_REDACTION
-from headgate.kafka.topics import Topics
 from headgate.maintain.service import Maintenance
 from headgate.model import OnError, TableSpec
 from headgate.registry.client import SchemaSource
 from headgate.spark import Driver, build_session
-from headgate.statements.declared import DeclaredTables
 from headgate.statements.execute import job_of
 from headgate.statements.runnable import Job
-from headgate.statements.tables import TopicTables
-from headgate.store import SqlObjects, StatementRecord, Statements, Store, TableRecord
+from headgate.store import StatementRecord, Statements, Store, TableRecord
 from headgate.tables.dead_letters import DeadLetters
 from headgate.tables.key_index import KeyIndex
 from headgate.tables.lake import Lake
@@ -86,10 +83,9 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
 def make_statements(runtime: Runtime, store: Store, spark: SparkSession) -> StatementLoop:
     settings, access = runtime.settings, runtime.kafka_access
     schemas = SchemaSource(runtime.registry_access)
-    tables = DeclaredTables(SqlObjects(store.engine), TopicTables(Topics(access), schemas))
 
     def make(record: StatementRecord) -> Job:
-        return job_of(record, tables, settings.secret)
+        return job_of(record, settings.secret)
 
     statements = Statements(store.engine)
     return StatementLoop(statements, spark, access, schemas, make, settings.checkpoints, settings.statements)

@@ -1,7 +1,7 @@
 """Queries become plans: trees of physical operators, built before anything runs and explained by the same
 tree."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from headgate.errors import InvalidRequest
 from headgate.sql.explain import explain
-from headgate.sql.operators import Building, OutputRows, ScanRows
+from headgate.sql.operators import Building, Operator, OutputRows, ScanRows
 from headgate.sql.relation import Refs, Relation
 from headgate.sql.select import Selects
 from headgate.sql.stateful import AggregateRows, KeepBest, KeepFirst
@@ -79,6 +79,11 @@ class Plan:
             settings["spark.sql.streaming.unsupportedOperationCheck"] = "false"
         return settings
 
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The names of those that it needs."""
+        return frozenset().union(*(value.secrets for value in _values(self.root)))
+
     def explain(self) -> str:
         return explain(self.root, self.changelog, self.key, self.warnings)
 
@@ -86,6 +91,19 @@ class Plan:
         """The rows; `$op` ('u' or 'd') if they change; `$rowtime`, `$partition` and `$offset` of the
         record if each is made of one. The session must have `settings`."""
         return self.root.build(Building(scan, self.options.secret))
+
+
+def _values(part: object) -> Iterator[Typed]:
+    """All that a step, those below it included, computes."""
+    if isinstance(part, Typed):
+        yield part
+    elif isinstance(part, list | tuple):
+        for one in part:
+            yield from _values(one)
+    elif isinstance(part, Operator):
+        for name, one in vars(part).items():
+            if name != "inputs":
+                yield from _values(one)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from typing import Any, Self
 from pyspark.sql import types as t
 
 from headgate.errors import InvalidRequest
+from headgate.sql.render import create_view_text
 from headgate.sql.script import parse_statement
 from headgate.sql.statements import CreateTable, CreateView
-from headgate.sql.tables import TableInfo, Watermark
+from headgate.sql.tables import Changelog, TableInfo, Watermark
 from headgate.statements.tables import TopicTables
 from headgate.store import SqlObjects
 
@@ -79,10 +80,7 @@ class DeclaredTables:
         found = self._objects.get(name)
         if found is None or found[0] != VIEW:
             return None
-        made = parse_statement(found[1]["text"])
-        if not isinstance(made, CreateView):
-            raise AssertionError(f"'{name}' is kept as a view and is none")
-        return made
+        return _view(name, found[1]["text"])
 
     def names(self) -> list[str]:
         return sorted({*self._topics.names(), *self._objects.names(VIEW)})
@@ -103,6 +101,78 @@ class DeclaredTables:
 
     def forget(self, name: str) -> None:
         self._objects.remove(name)
+
+
+@dataclass
+class Pinned:
+    """Tables and views as they were when a statement was made. A restart finds the same plan, whatever was
+    altered since: its state is that plan's."""
+
+    tables: dict[str, TableInfo] = field(default_factory=dict)
+    made_views: dict[str, CreateView] = field(default_factory=dict)
+
+    def get(self, name: str) -> TableInfo | None:
+        return self.tables.get(name)
+
+    def view(self, name: str) -> CreateView | None:
+        return self.made_views.get(name)
+
+    def names(self) -> list[str]:
+        return sorted({*self.tables, *self.made_views})
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "tables": {name: _of(table).to_dict() for name, table in self.tables.items()},
+            "views": {name: create_view_text(view) for name, view in self.made_views.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+        return cls(
+            {name: _table(name, Declared.from_dict(one)) for name, one in said["tables"].items()},
+            {name: _view(name, text) for name, text in said["views"].items()},
+        )
+
+
+class Pinning:
+    """Tables that remember what was asked of them."""
+
+    def __init__(self, tables: DeclaredTables) -> None:
+        self._tables = tables
+        self.seen = Pinned()
+
+    def get(self, name: str) -> TableInfo | None:
+        found = self._tables.get(name)
+        if found is not None:
+            self.seen.tables[name] = found
+        return found
+
+    def view(self, name: str) -> CreateView | None:
+        found = self._tables.view(name)
+        if found is not None:
+            self.seen.made_views[name] = found
+        return found
+
+    def names(self) -> list[str]:
+        return self._tables.names()
+
+
+def _of(table: TableInfo) -> Declared:
+    return Declared(table.columns, table.primary_key, table.changelog, table.watermark)
+
+
+def _table(name: str, said: Declared) -> TableInfo:
+    if said.columns is None or said.primary_key is None:
+        raise AssertionError(f"table '{name}' was pinned without its columns")
+    changelog: Changelog = "upsert" if said.changelog == "upsert" else "append"
+    return TableInfo(name, said.columns, said.primary_key, changelog, said.watermark)
+
+
+def _view(name: str, text: str) -> CreateView:
+    made = parse_statement(text)
+    if not isinstance(made, CreateView):
+        raise AssertionError(f"'{name}' is kept as a view and is none")
+    return made
 
 
 def declared_by(create: CreateTable, table: TableInfo) -> Declared:

@@ -5,7 +5,7 @@ All of it is read and planned before any of it is done: a script with a mistake 
 
 import fnmatch
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -29,6 +29,8 @@ from headgate.statements.declared import (
     STARTS,
     Declared,
     DeclaredTables,
+    Pinned,
+    Pinning,
     check_options,
     declared_by,
 )
@@ -36,6 +38,7 @@ from headgate.statements.options import StatementOptions
 from headgate.statements.runnable import Job, Output
 from headgate.statements.sink import check_output, register_output
 from headgate.store import StatementRecord, Statements
+from headgate.store.statements import check_name
 
 NAME, TTL, ZONE = "client.statement-name", "sql.state-ttl", "sql.local-time-zone"
 IDLE, TAKE_OVER, BAD = "sql.tables.scan.idle-timeout", "sql.tables.initial-offset-from", "sql.on-bad-record"
@@ -54,6 +57,7 @@ class Outcome:
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     statement: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass
@@ -102,24 +106,26 @@ class Executor:
 
     def _check(self, script: list[sql.Statement], session: dict[str, str]) -> None:
         planning = Planning(self._tables)
+        names = {record.name for record in self._statements.all()}
         for one in script:
             match one:
                 case sql.SetOption() | sql.Reset():
                     _set(one, session)
                 case sql.CreateTable():
-                    self._check_create(one, planning, session)
+                    if self._check_create(one, planning, session):
+                        _check_job(session, names)
                 case sql.CreateView():
                     if planning.get(one.name) is not None:
                         raise AlreadyExists(f"There is a table '{one.name}'.", "Give the view another name.")
-                    plan(one.query, planning, self._options(session))
+                    self._checked(plan(one.query, planning, self._options(session)))
                     planning.views_made[one.name] = one
                 case sql.InsertInto():
-                    plan_insert(one, _known(planning, one.table), planning, self._options(session))
-                    _forget_once(session)
+                    self._check_insert(one, planning, session)
+                    _check_job(session, names)
                 case sql.StatementSet():
                     for insert in one.inserts:
-                        plan_insert(insert, _known(planning, insert.table), planning, self._options(session))
-                    _forget_once(session)
+                        self._check_insert(insert, planning, session)
+                    _check_job(session, names, [f"-{n}" for n in range(1, len(one.inserts) + 1)])
                 case (
                     sql.AlterTableAdd()
                     | sql.AlterTableModifyWatermark()
@@ -141,7 +147,12 @@ class Executor:
                         "`headgate query` asks tables.",
                     )
 
-    def _check_create(self, create: sql.CreateTable, planning: Planning, session: dict[str, str]) -> None:
+    def _check_insert(self, insert: sql.InsertInto, planning: Planning, session: dict[str, str]) -> None:
+        table = _known(planning, insert.table)
+        self._checked(plan_insert(insert, table, planning, self._options(session)))
+
+    def _check_create(self, create: sql.CreateTable, planning: Planning, session: dict[str, str]) -> bool:
+        """Whether it is a job too."""
         check_options(create.name, create.options)
         there = planning.get(create.name) is not None or planning.view(create.name) is not None
         if there and not create.if_not_exists:
@@ -150,10 +161,10 @@ class Executor:
             )
         made, planned = plan_create(create, planning, self._options(session))
         if planned is not None:
-            check_output(planned, _output(made, declared_by(create, made)))
-            _forget_once(session)
+            check_output(self._checked(planned), _output(made, declared_by(create, made)))
         if not there:
             planning.tables[create.name] = made
+        return planned is not None
 
     def _options(self, session: Mapping[str, str]) -> Options:
         ttl = session.get(TTL)
@@ -236,8 +247,10 @@ class Executor:
 
     def _start(self, text: str, target: str, session: dict[str, str]) -> Outcome:
         name = session.get(NAME) or f"{_word(target)}-{uuid.uuid4().hex[:8]}"
-        insert = _as_insert(text)
-        reads = {source.table.name for source in self._planned(insert, session).sources}
+        insert, pinning = _as_insert(text), Pinning(self._tables)
+        table = _known(pinning, insert.table)
+        planned = self._checked(plan_insert(insert, table, pinning, self._options(session)))
+        reads = {source.table.name for source in planned.sources}
         starts = {
             topic: STARTS[said]
             for topic in reads
@@ -251,14 +264,21 @@ class Executor:
             starts=starts or None,
             state_ttl_ms=None if ttl is None else parse_duration_ms(ttl),
             zone=session.get(ZONE),
+            tables={
+                **pinning.seen.to_dict(),
+                "output": _output(table, self._tables.declared(insert.table)).to_dict(),
+            },
         )
         self._statements.create(name, "insert", text, options.to_dict())
         _forget_once(session)
-        return Outcome("insert", f"statement {name} is created", statement=name)
+        message = f"statement {name} is created"
+        return Outcome("insert", message, statement=name, warnings=planned.warnings)
 
-    def _planned(self, insert: sql.InsertInto, session: Mapping[str, str]) -> Plan:
-        target = _known(self._tables, insert.table)
-        return plan_insert(insert, target, self._tables, self._options(session))
+    def _checked(self, planned: Plan) -> Plan:
+        """Whether the secrets that it names are there."""
+        for name in planned.secrets:
+            self._secret(name)
+        return planned
 
     def _alter(self, one: sql.Statement) -> Outcome:
         assert isinstance(
@@ -309,9 +329,8 @@ class Executor:
                 return
             raise NotFound(f"There is no table '{drop.name}'.", "SHOW TABLES lists those that are.")
         for record in self._statements.all():
-            insert = _as_insert(record.script)
-            uses = {source.table.name for source in self._planned(insert, {}).sources}
-            if drop.name in {insert.table, *uses} and record.desired == "running":
+            pinned = StatementOptions.from_dict(record.options).tables or {}
+            if drop.name in pinned.get("tables", {}) and record.desired == "running":
                 raise InvalidRequest(
                     f"Statement '{record.name}' uses table '{drop.name}'.",
                     f"Stop it first: `headgate statement stop {record.name}`.",
@@ -380,14 +399,15 @@ class Executor:
         raise AssertionError(one)
 
 
-def job_of(record: StatementRecord, tables: DeclaredTables, secret: Callable[[str], str]) -> Job:
-    """What the engine runs for a statement, as its tables are now."""
+def job_of(record: StatementRecord, secret: Callable[[str], str]) -> Job:
+    """What the engine runs for a statement: the same each time, whatever was altered since it was made."""
     said = StatementOptions.from_dict(record.options)
+    if said.tables is None:
+        raise AssertionError(f"statement '{record.name}' was made without its tables")
     options = Options(secret=secret, zone=said.zone or "UTC", state_ttl_ms=said.state_ttl_ms or None)
-    insert = _as_insert(record.script)
-    target = _known(tables, insert.table)
-    planned = plan_insert(insert, target, tables, options)
-    return Job(planned, _output(target, tables.declared(insert.table)))
+    insert, tables = _as_insert(record.script), Pinned.from_dict(said.tables)
+    planned = plan_insert(insert, _known(tables, insert.table), tables, options)
+    return Job(planned, Output.from_dict(said.tables["output"]))
 
 
 def _as_insert(text: str) -> sql.InsertInto:
@@ -395,6 +415,24 @@ def _as_insert(text: str) -> sql.InsertInto:
     if not isinstance(found, sql.InsertInto):
         raise AssertionError("a statement's script is an INSERT")
     return found
+
+
+def _check_job(session: dict[str, str], names: set[str], ends: Sequence[str] = ("",)) -> None:
+    """Whether a job can have the name that was set, and there is one to take over from. `names`: of the
+    statements that there are, and then of this one too. `ends`: of the names of several that are named together."""
+    said, before = session.get(NAME), session.get(TAKE_OVER)
+    if before is not None and before not in names:
+        raise NotFound(f"There is no statement '{before}' to take over from.", "SHOW STATEMENTS lists them.")
+    if said is not None:
+        for name in (said + end for end in ends):
+            check_name(name)
+            if name in names:
+                raise AlreadyExists(
+                    f"There is a statement '{name}' already.",
+                    f"Set another '{NAME}', or delete it: `headgate statement delete {name}`.",
+                )
+            names.add(name)
+    _forget_once(session)
 
 
 def _insert_text(insert: sql.InsertInto) -> str:

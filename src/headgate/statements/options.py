@@ -24,6 +24,8 @@ class StatementOptions:
     state_ttl_ms: int | None = None
     #: The session's zone, when it was made.
     zone: str | None = None
+    #: The tables and views as they were when it was made: what is altered later is for later statements.
+    tables: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if value is not None}

@@ -1,8 +1,8 @@
 """What a statement runs: the seam between the language, which plans, and what reads and writes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol, Self
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
@@ -103,6 +103,14 @@ class Output:
     changelog: Changelog = "append"
     format: Literal["avro", "json"] = "avro"
     partitions: int = 4
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "columns": self.columns.jsonValue(), "key": list(self.key)}
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+        columns, key = t.StructType.fromJson(said["columns"]), tuple(said["key"])
+        return cls(**{**said, "columns": columns, "key": key})
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,14 @@ class StatementRecord:
     updated_at: float
 
 
+def check_name(name: str) -> None:
+    if _NAME.fullmatch(name) is None:
+        raise InvalidRequest(
+            f"'{name}' cannot be the name of a statement.",
+            "Letters, digits, dots, dashes and underscores, up to 100 of them.",
+        )
+
+
 class Statements:
     """Behind the same database as the store. Every method is one transaction."""
 
@@ -68,11 +76,7 @@ class Statements:
 
     def create(self, name: str, kind: str, script: str, options: Mapping[str, Any]) -> StatementRecord:
         """Pending until the engine takes it up. A name that is taken is refused."""
-        if _NAME.fullmatch(name) is None:
-            raise InvalidRequest(
-                f"'{name}' cannot be the name of a statement.",
-                "Letters, digits, dots, dashes and underscores, up to 100 of them.",
-            )
+        check_name(name)
         now = time.time()
         values = {
             "id": uuid.uuid4().hex,
