@@ -246,7 +246,7 @@ def test_the_key_is_nowhere_to_be_seen(stack: Stack, shop: Shop) -> None:
             "'payments-once'",
         ),
         (
-            "SET 'sql.tables.initial-offset-from' = 'nobody'; CREATE TABLE x AS SELECT note FROM `shop.orders`",
+            "SET 'sql.tables.initial-offset-from' = 'nobody'; CREATE TABLE x AS SELECT * FROM `shop.orders`",
             "'nobody'",
         ),
         ("SET 'sql.state-tll' = '1 d'", "sql.state-tll"),

@@ -7,6 +7,7 @@ from typing import Any, Self
 from pyspark.sql import types as t
 
 from headgate.errors import InvalidRequest
+from headgate.sql.durations import parse_duration_ms
 from headgate.sql.render import create_view_text
 from headgate.sql.script import parse_statement
 from headgate.sql.statements import CreateTable, CreateView
@@ -198,6 +199,7 @@ OPTIONS = (
     "scan.startup.mode",
 )
 STARTS = {"earliest-offset": "earliest", "latest-offset": "latest"}
+MODES = {"append": "append", "upsert": "upsert"}
 POLICIES = {"delete": "delete", "compact": "compact", "delete-compact": "compact,delete"}
 
 
@@ -209,9 +211,12 @@ def check_options(name: str, options: Mapping[str, str]) -> None:
             "key.format": FORMATS,
             "scan.startup.mode": STARTS,
             "kafka.cleanup-policy": POLICIES,
+            "changelog.mode": MODES,
         }.get(key)
         if key not in OPTIONS:
             raise InvalidRequest(f"Table '{name}' has no option '{key}'.", f"There are {', '.join(OPTIONS)}.")
+        if key == "kafka.retention.time":
+            parse_duration_ms(value)
         if known is not None and value not in known:
             raise InvalidRequest(
                 f"Option '{key}' of table '{name}' cannot be '{value}'.", f"It can be {', '.join(known)}."

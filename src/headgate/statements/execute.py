@@ -5,11 +5,9 @@ All of it is read and planned before any of it is done: a script with a mistake 
 
 import fnmatch
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-
-from pyspark.sql import types as t
 
 from headgate.errors import AlreadyExists, InvalidRequest, NotFound
 from headgate.kafka.topics import Topics
@@ -21,11 +19,17 @@ from headgate.sql.insert import plan_create, plan_insert
 from headgate.sql.planner import Options, Plan, plan
 from headgate.sql.render import create_table_text, create_view_text
 from headgate.sql.script import parse_script, parse_statement
-from headgate.sql.tables import TableInfo, Tables, Watermark
+from headgate.sql.tables import TableInfo, Tables
 from headgate.sql.types import name_of, quote
+from headgate.statements.altering import (
+    Alter,
+    altered,
+    declared_after,
+    output_of,
+    topic_changes,
+    topic_config,
+)
 from headgate.statements.declared import (
-    FORMATS,
-    POLICIES,
     STARTS,
     Declared,
     DeclaredTables,
@@ -36,16 +40,19 @@ from headgate.statements.declared import (
 )
 from headgate.statements.options import StatementOptions
 from headgate.statements.runnable import Job, Output
+from headgate.statements.session import (
+    BAD,
+    IDLE,
+    NAME,
+    TAKE_OVER,
+    TTL,
+    ZONE,
+    check_job,
+    forget_once,
+    set_option,
+)
 from headgate.statements.sink import check_output, register_output
 from headgate.store import StatementRecord, Statements
-from headgate.store.statements import check_name
-
-NAME, TTL, ZONE = "client.statement-name", "sql.state-ttl", "sql.local-time-zone"
-IDLE, TAKE_OVER, BAD = "sql.tables.scan.idle-timeout", "sql.tables.initial-offset-from", "sql.on-bad-record"
-SETTINGS = (NAME, TTL, ZONE, IDLE, TAKE_OVER, BAD)
-# They hold for the next job of the script, and no longer.
-ONCE = (NAME, TTL, TAKE_OVER)
-PARTITIONS = 4
 
 
 @dataclass(frozen=True)
@@ -110,10 +117,10 @@ class Executor:
         for one in script:
             match one:
                 case sql.SetOption() | sql.Reset():
-                    _set(one, session)
+                    set_option(one, session)
                 case sql.CreateTable():
                     if self._check_create(one, planning, session):
-                        _check_job(session, names)
+                        check_job(session, names)
                 case sql.CreateView():
                     if planning.get(one.name) is not None:
                         raise AlreadyExists(f"There is a table '{one.name}'.", "Give the view another name.")
@@ -121,11 +128,11 @@ class Executor:
                     planning.views_made[one.name] = one
                 case sql.InsertInto():
                     self._check_insert(one, planning, session)
-                    _check_job(session, names)
+                    check_job(session, names)
                 case sql.StatementSet():
                     for insert in one.inserts:
                         self._check_insert(insert, planning, session)
-                    _check_job(session, names, [f"-{n}" for n in range(1, len(one.inserts) + 1)])
+                    check_job(session, names, [f"-{n}" for n in range(1, len(one.inserts) + 1)])
                 case (
                     sql.AlterTableAdd()
                     | sql.AlterTableModifyWatermark()
@@ -133,11 +140,9 @@ class Executor:
                     | sql.AlterTableSet()
                     | sql.AlterTableReset()
                 ):
-                    planning.tables[one.table] = _altered(_known(planning, one.table), one)
-                case sql.Drop(kind="table"):
-                    planning.tables[one.name] = None
-                case sql.Drop(kind="view"):
-                    planning.views_made[one.name] = None
+                    planning.tables[one.table] = altered(_known(planning, one.table), one)
+                case sql.Drop():
+                    self._check_drop(one, planning, names)
                 case sql.Explain():
                     self._explained(one, planning, session)
                 case sql.Select():
@@ -161,10 +166,35 @@ class Executor:
             )
         made, planned = plan_create(create, planning, self._options(session))
         if planned is not None:
-            check_output(self._checked(planned), _output(made, declared_by(create, made)))
+            check_output(self._checked(planned), output_of(made, declared_by(create, made)))
         if not there:
             planning.tables[create.name] = made
         return planned is not None
+
+    def _check_drop(self, drop: sql.Drop, planning: Planning, names: set[str]) -> None:
+        there = {
+            "table": lambda: planning.get(drop.name) is not None,
+            "view": lambda: planning.view(drop.name) is not None,
+            "statement": lambda: drop.name in names,
+        }[drop.kind]()
+        if not there and not drop.if_exists:
+            raise NotFound(
+                f"There is no {drop.kind} '{drop.name}'.", f"SHOW {drop.kind.upper()}S lists those that are."
+            )
+        if drop.kind == "table":
+            self._refuse_used(drop.name)
+            planning.tables[drop.name] = None
+        elif drop.kind == "view":
+            planning.views_made[drop.name] = None
+
+    def _refuse_used(self, table: str) -> None:
+        for record in self._statements.all():
+            pinned = StatementOptions.from_dict(record.options).tables or {}
+            if table in pinned.get("tables", {}) and record.desired == "running":
+                raise InvalidRequest(
+                    f"Statement '{record.name}' uses table '{table}'.",
+                    f"Stop it first: `headgate statement stop {record.name}`.",
+                )
 
     def _options(self, session: Mapping[str, str]) -> Options:
         ttl = session.get(TTL)
@@ -179,7 +209,7 @@ class Executor:
                 rows = tuple(sorted(session.items()))
                 return Outcome("set", columns=("KEY", "VALUE"), rows=rows)
             case sql.SetOption() | sql.Reset():
-                return Outcome("set", _set(one, session))
+                return Outcome("set", set_option(one, session))
             case sql.CreateTable():
                 return self._create(one, session)
             case sql.CreateView():
@@ -199,9 +229,15 @@ class Executor:
                 return Outcome(
                     "explain", columns=("PLAN",), rows=tuple((line,) for line in text.splitlines())
                 )
-            case sql.Select():
-                raise AssertionError("a SELECT passed the check")
-        return self._alter(one)
+            case (
+                sql.AlterTableAdd()
+                | sql.AlterTableModifyWatermark()
+                | sql.AlterTableDropWatermark()
+                | sql.AlterTableSet()
+                | sql.AlterTableReset()
+            ):
+                return self._alter(one)
+        raise AssertionError(f"{type(one).__name__} passed the check")
 
     def _create(self, create: sql.CreateTable, session: dict[str, str]) -> Outcome:
         there = self._tables.get(create.name)
@@ -219,9 +255,9 @@ class Executor:
     def _make_topic(self, table: TableInfo, declared: Declared) -> None:
         """Declared first: a topic that is there without its declaration would be another table."""
         self._tables.declare(table.name, declared)
-        output = _output(table, declared)
+        output = output_of(table, declared)
         with suppress(AlreadyExists):
-            self._topics.create(table.name, output.partitions, config=_topic_config(table, declared.options))
+            self._topics.create(table.name, output.partitions, config=topic_config(table, declared.options))
         register_output(output, self._schemas)
 
     def _create_view(self, create: sql.CreateView) -> Outcome:
@@ -242,7 +278,7 @@ class Executor:
         for number, insert in enumerate(one.inserts, 1):
             own = dict(session) if name is None else {**session, NAME: f"{name}-{number}"}
             started.append(self._start(_insert_text(insert), insert.table, own).statement or "")
-        _forget_once(session)
+        forget_once(session)
         return Outcome("insert", f"statements {', '.join(started)} are created", statement=started[0])
 
     def _start(self, text: str, target: str, session: dict[str, str]) -> Outcome:
@@ -266,11 +302,11 @@ class Executor:
             zone=session.get(ZONE),
             tables={
                 **pinning.seen.to_dict(),
-                "output": _output(table, self._tables.declared(insert.table)).to_dict(),
+                "output": output_of(table, self._tables.declared(insert.table)).to_dict(),
             },
         )
         self._statements.create(name, "insert", text, options.to_dict())
-        _forget_once(session)
+        forget_once(session)
         message = f"statement {name} is created"
         return Outcome("insert", message, statement=name, warnings=planned.warnings)
 
@@ -280,63 +316,30 @@ class Executor:
             self._secret(name)
         return planned
 
-    def _alter(self, one: sql.Statement) -> Outcome:
-        assert isinstance(
-            one,
-            sql.AlterTableAdd
-            | sql.AlterTableModifyWatermark
-            | sql.AlterTableDropWatermark
-            | sql.AlterTableSet
-            | sql.AlterTableReset,
-        )
-        table = _known(self._tables, one.table)
-        declared, altered = self._tables.declared(one.table), _altered(table, one)
-        match one:
-            case sql.AlterTableAdd():
-                declared = replace(declared, columns=altered.columns)
-                register_output(_output(altered, declared), self._schemas)
-            case sql.AlterTableModifyWatermark() | sql.AlterTableDropWatermark():
-                declared = replace(declared, watermark=altered.watermark)
-            case sql.AlterTableSet():
-                check_options(one.table, one.options)
-                declared = replace(declared, options={**declared.options, **one.options})
-                declared = replace(declared, changelog=one.options.get("changelog.mode", declared.changelog))
-            case sql.AlterTableReset():
-                kept = {key: value for key, value in declared.options.items() if key not in one.keys}
-                declared = replace(declared, options=kept)
+    def _alter(self, one: Alter) -> Outcome:
+        """The topic first: what is declared of it is so then."""
+        table, declared = _known(self._tables, one.table), self._tables.declared(one.table)
+        after = altered(table, one)
+        declared = declared_after(declared, after, one)
+        if isinstance(one, sql.AlterTableAdd):
+            register_output(output_of(after, declared), self._schemas)
+        if changes := topic_changes(one):
+            self._topics.configure(one.table, changes)
         self._tables.declare(one.table, declared)
         return Outcome("alter", f"table {one.table} is altered")
 
     def _drop(self, drop: sql.Drop) -> Outcome:
         match drop.kind:
             case "statement":
-                try:
+                with suppress(NotFound):
                     self._statements.want(drop.name, "deleted")
-                except NotFound:
-                    if not drop.if_exists:
-                        raise
             case "view":
-                if self._tables.view(drop.name) is None and not drop.if_exists:
-                    raise NotFound(f"There is no view '{drop.name}'.")
                 self._tables.forget(drop.name)
             case "table":
-                self._drop_table(drop)
+                if self._tables.get(drop.name) is not None:
+                    self._topics.delete(drop.name)
+                self._tables.forget(drop.name)
         return Outcome("drop", f"{drop.kind} {drop.name} is dropped")
-
-    def _drop_table(self, drop: sql.Drop) -> None:
-        if self._tables.get(drop.name) is None:
-            if drop.if_exists:
-                return
-            raise NotFound(f"There is no table '{drop.name}'.", "SHOW TABLES lists those that are.")
-        for record in self._statements.all():
-            pinned = StatementOptions.from_dict(record.options).tables or {}
-            if drop.name in pinned.get("tables", {}) and record.desired == "running":
-                raise InvalidRequest(
-                    f"Statement '{record.name}' uses table '{drop.name}'.",
-                    f"Stop it first: `headgate statement stop {record.name}`.",
-                )
-        self._topics.delete(drop.name)
-        self._tables.forget(drop.name)
 
     def _show(self, show: sql.Show) -> Outcome:
         match show.what:
@@ -417,47 +420,9 @@ def _as_insert(text: str) -> sql.InsertInto:
     return found
 
 
-def _check_job(session: dict[str, str], names: set[str], ends: Sequence[str] = ("",)) -> None:
-    """Whether a job can have the name that was set, and there is one to take over from. `names`: of the
-    statements that there are, and then of this one too. `ends`: of the names of several that are named together."""
-    said, before = session.get(NAME), session.get(TAKE_OVER)
-    if before is not None and before not in names:
-        raise NotFound(f"There is no statement '{before}' to take over from.", "SHOW STATEMENTS lists them.")
-    if said is not None:
-        for name in (said + end for end in ends):
-            check_name(name)
-            if name in names:
-                raise AlreadyExists(
-                    f"There is a statement '{name}' already.",
-                    f"Set another '{NAME}', or delete it: `headgate statement delete {name}`.",
-                )
-            names.add(name)
-    _forget_once(session)
-
-
 def _insert_text(insert: sql.InsertInto) -> str:
     columns = f" ({', '.join(map(quote, insert.columns))})" if insert.columns else ""
     return f"INSERT INTO {quote(insert.table)}{columns} {insert.query.text}"
-
-
-def _output(table: TableInfo, declared: Declared) -> Output:
-    said = declared.options.get("value.format", "avro-registry")
-    return Output(
-        table.name,
-        table.columns,
-        table.primary_key or declared.distributed,
-        table.changelog,
-        "json" if FORMATS[said] == "json" else "avro",
-        declared.buckets or PARTITIONS,
-    )
-
-
-def _topic_config(table: TableInfo, options: Mapping[str, str]) -> dict[str, str]:
-    default = "compact" if table.changelog == "upsert" else "delete"
-    found = {"cleanup.policy": POLICIES[options.get("kafka.cleanup-policy", default)]}
-    if (kept := options.get("kafka.retention.time")) is not None:
-        found["retention.ms"] = str(parse_duration_ms(kept) or -1)
-    return found
 
 
 def _known(tables: Tables, name: str) -> TableInfo:
@@ -467,53 +432,8 @@ def _known(tables: Tables, name: str) -> TableInfo:
     return found
 
 
-def _altered(table: TableInfo, one: sql.Statement) -> TableInfo:
-    match one:
-        case sql.AlterTableAdd():
-            taken = {name.lower() for name in table.columns.names}
-            for column in one.columns:
-                if column.name.lower() in taken:
-                    raise AlreadyExists(f"Table '{table.name}' has a column '{column.name}' already.")
-            added = [t.StructField(column.name, column.type.spark, True) for column in one.columns]
-            return replace(table, columns=t.StructType([*table.columns.fields, *added]))
-        case sql.AlterTableModifyWatermark():
-            mark = one.watermark
-            if mark.column != "$rowtime" and mark.column not in table.columns.names:
-                raise InvalidRequest(
-                    f"Table '{table.name}' has no column '{mark.column}'.",
-                    f"There are {', '.join(table.columns.names)}.",
-                )
-            return replace(table, watermark=Watermark(mark.column, mark.delay_ms))
-        case sql.AlterTableDropWatermark():
-            return replace(table, watermark=None)
-    return table
-
-
 def _marked(table: TableInfo, name: str) -> str:
     return "WATERMARK" if table.watermark is not None and table.watermark.column == name else ""
-
-
-def _set(one: sql.SetOption | sql.Reset, session: dict[str, str]) -> str:
-    key = one.key
-    if key is not None and key not in SETTINGS:
-        raise InvalidRequest(f"There is no setting '{key}'.", f"There are {', '.join(SETTINGS)}.")
-    if isinstance(one, sql.Reset):
-        if key is None:
-            session.clear()
-            return "nothing is set"
-        session.pop(key, None)
-        return f"{key} is not set"
-    if key is None or one.value is None:
-        return ""
-    if key in (TTL, IDLE):
-        parse_duration_ms(one.value)
-    session[key] = one.value
-    return f"{key} is {one.value}"
-
-
-def _forget_once(session: dict[str, str]) -> None:
-    for key in ONCE:
-        session.pop(key, None)
 
 
 def _word(name: str) -> str:
