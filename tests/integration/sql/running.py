@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,19 +16,11 @@ from pyspark.sql.types import StringType, StructField, StructType
 from headgate.sql.planner import Plan
 from headgate.sql.tables import OP, SYSTEM, Source, watermarked
 from headgate.sql.types import quote
+from tests.support.queries import START
 
-START = datetime(2026, 3, 1, tzinfo=UTC)
 Row = dict[str, Any]
 # Rows by table, in batches.
 Data = Mapping[str, Sequence[Sequence[Row]]]
-
-
-def at(seconds: float) -> datetime:
-    return START + timedelta(seconds=seconds)
-
-
-def clock(seconds: float) -> datetime:
-    return at(seconds).replace(tzinfo=None)
 
 
 def _plain(value: Any) -> Any:

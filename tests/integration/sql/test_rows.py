@@ -23,7 +23,8 @@ from headgate.sql.planner import Options, Plan, plan
 from headgate.sql.script import parse_statement
 from headgate.sql.statements import InsertInto, Select
 from headgate.sql.tables import Catalog, TableInfo, Watermark
-from tests.integration.sql.running import Data, Running, at, clock, final
+from tests.integration.sql.running import Data, Running, final
+from tests.support.queries import at, clock
 
 PARTS = TableInfo(
     "parts",
