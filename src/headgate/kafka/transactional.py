@@ -13,10 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # For what a broker answers at once when it is well: to begin, to commit, to abort.
 CALL_SECONDS = 60.0
+# How often a writer looks whether a row has failed.
+ROWS_BETWEEN_POLLS = 200
 # For as long such a call is made again.
 PATIENCE_SECONDS = TRANSACTION_SECONDS
 
@@ -65,8 +66,7 @@ _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A record to be. Without a partition, its key decides as in Java's clients; without a time, now."""
 
     key: bytes | None
@@ -103,6 +103,8 @@ class TransactionalWriter:
                 "topic.metadata.propagation.max.ms": 5000,
                 # The topic's own limit decides.
                 "message.max.bytes": 100 * 1024 * 1024,
+                # What went well is known when the transaction is committed.
+                "delivery.report.only.error": True,
                 "logger": _SILENT,
             }
         )
@@ -158,10 +160,12 @@ class TransactionalWriter:
                 failed.append(error)
 
         try:
-            for row in rows:
+            for number, row in enumerate(rows):
                 self._hand_over(topic, row, told)
-                if failed:
-                    break
+                if number % ROWS_BETWEEN_POLLS == 0:
+                    self._producer.poll(0)
+                    if failed:
+                        break
             # The marker goes last: while it is open, nobody can read the markers of others behind it.
             while not failed and self._producer.flush(POLL_SECONDS):
                 pass
@@ -172,14 +176,14 @@ class TransactionalWriter:
             raise self._failure(failed[0], doing)
 
     def _hand_over(self, topic: str, row: Row, told: Callable[[KafkaError | None, Message], None]) -> None:
+        arguments = _arguments(row)
         while True:
             try:
-                self._producer.produce(topic, on_delivery=told, **_arguments(row))
+                self._producer.produce(topic, on_delivery=told, **arguments)
                 break
             except BufferError:
                 # As many rows are under way as may be.
                 self._producer.poll(POLL_SECONDS)
-        self._producer.poll(0)
 
     def _mark(self, batch: int) -> None:
         partition = marker_partition(self._key)
@@ -249,7 +253,9 @@ def end_open(where: Where, name: str, tasks: int) -> None:
 
 
 def _arguments(row: Row) -> dict[str, Any]:
-    found: dict[str, Any] = {"key": row.key, "value": row.value, "headers": list(row.headers)}
+    found: dict[str, Any] = {"key": row.key, "value": row.value}
+    if row.headers:
+        found["headers"] = list(row.headers)
     if row.partition is not None:
         found["partition"] = row.partition
     if row.timestamp_ms is not None:

@@ -31,6 +31,8 @@ class Building:
 
     scan: Scan
     secret: Callable[[str], str]
+    #: The columns that the plan speaks of; others need not be kept.
+    mentioned: frozenset[str]
 
 
 class Operator(ABC):
@@ -160,7 +162,7 @@ class ProjectRows(Operator):
 
     def build(self, on: Building) -> DataFrame:
         rows = with_secrets(self.child.build(on), [value for _, value in self.added], on)
-        kept = list(dict.fromkeys(self.kept))
+        kept = [ref for ref in dict.fromkeys(self.kept) if ref in rows.columns]
         added = [F.expr(value.sql).alias(ref) for ref, value in self.added]
         apart = [*kept, *(ref for ref, _ in self.added)]
         rest = [

@@ -11,6 +11,7 @@ from sqlglot import exp
 from headgate.errors import InvalidRequest
 from headgate.sql.explain import explain
 from headgate.sql.operators import Building, Operator, OutputRows, ScanRows
+from headgate.sql.pruning import mentioned
 from headgate.sql.relation import Refs, Relation
 from headgate.sql.select import Selects
 from headgate.sql.stateful import AggregateRows, KeepBest, KeepFirst
@@ -90,7 +91,7 @@ class Plan:
     def build(self, scan: Scan) -> DataFrame:
         """The rows; `$op` ('u' or 'd') if they change; `$rowtime`, `$partition` and `$offset` of the
         record if each is made of one. The session must have `settings`."""
-        return self.root.build(Building(scan, self.options.secret))
+        return self.root.build(Building(scan, self.options.secret, mentioned(self.root)))
 
 
 def _values(part: object) -> Iterator[Typed]:

@@ -110,7 +110,7 @@ class KeepFirst(Operator):
         if not rows.isStreaming:
             return rows.withColumn("$place", F.row_number().over(first)).filter("`$place` = 1").drop("$place")
         grouped = dict.fromkeys([*self.keys, self.event])
-        rest = [c for c in rows.columns if c not in grouped]
+        rest = [c for c in rows.columns if c not in grouped and c in on.mentioned]
         whole = F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none"))
         # Two rows of a key may have the very same time.
         least = F.struct(*(col(b) for b in self.by))
@@ -158,7 +158,7 @@ class KeepBest(Operator):
 
     def build(self, on: Building) -> DataFrame:
         rows = self.child.build(on)
-        rest = [c for c in rows.columns if c not in self.keys]
+        rest = [c for c in rows.columns if c not in self.keys and c in on.mentioned]
         choose = F.max_by if self.greatest else F.min_by
         whole = F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none"))
         best = rows.groupBy(*(col(k) for k in self.keys)).agg(
