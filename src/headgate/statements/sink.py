@@ -163,9 +163,11 @@ class TopicSink:
                 by=by,
                 mark_empty=False,
             )
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             self.error = error
-            raise
+            # The text is all that Spark takes; in the trace of a batch that was cut off it would look for
+            # words with an expression that overflows its stack.
+            raise RuntimeError(str(error)) from None
 
     def records(self, rows: DataFrame) -> DataFrame:
         """Bytes of keys and values; a row that is deleted is a key without a value."""
