@@ -7,6 +7,7 @@ import pytest
 from headgate.errors import InvalidRequest
 from headgate.sql.operators import AssignWindows, FilterRows, Operator, ScanRows, UnionRows, UnnestRows
 from headgate.sql.planner import Options, Plan
+from headgate.sql.pruning import mentioned
 from headgate.sql.stateful import AggregateRows, DistinctRows, JoinRows, KeepBest, KeepFirst
 from headgate.sql.tables import SourceWatermark
 from headgate.sql.types import name_of
@@ -349,3 +350,20 @@ def test_rows_of_one_record_have_its_coordinates() -> None:
     ]
     assert planned(FIRST.format("began", "rides")).root.record == ()
     assert planned("SELECT ride FROM rides UNION ALL SELECT ride FROM bare").root.record == ()
+
+
+def test_secrets_are_known_by_name() -> None:
+    plan = planned(
+        "SELECT bike, MASK_HASH(note, 'pepper') AS a FROM rides WHERE MASK_TOKEN(note, 'salt') <> 'x'"
+    )
+    assert plan.secrets == {"pepper", "salt"}
+    assert planned("SELECT bike FROM rides").secrets == frozenset()
+
+
+def test_what_is_only_passed_on_is_not_kept() -> None:
+    seen = mentioned(planned(FIRST.format("began", "rides")).root)
+    assert {"ride#1", "bike#1", "began#1", "$partition#1", "$offset#1"} <= seen
+    assert not {"note#1", "fare#1", "$headers#1"} & seen
+    inner = "SELECT *, ROW_NUMBER() OVER (PARTITION BY bike ORDER BY began) AS n FROM rides"
+    used = f"SELECT ride, COALESCE(note, '-') AS note FROM ({inner}) WHERE n = 1 AND fare > 3"
+    assert {"note#1", "fare#1"} <= mentioned(planned(used).root)

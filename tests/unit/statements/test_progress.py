@@ -6,11 +6,11 @@ import pytest
 
 from headgate.errors import InvalidRequest
 from headgate.statements.options import StatementOptions
-from headgate.statements.progress import Progress, Totals
+from headgate.statements.progress import Progress, Totals, ran
 
 TOLD: dict[str, Any] = {
     "batchId": 7,
-    "durationMs": {"triggerExecution": 1500},
+    "durationMs": {"addBatch": 1200, "triggerExecution": 1500},
     "eventTime": {"watermark": "2023-11-14T22:13:20.000Z"},
     "stateOperators": [
         {"numRowsTotal": 3, "memoryUsedBytes": 100, "numRowsDroppedByWatermark": 2},
@@ -57,3 +57,12 @@ def test_options_are_checked() -> None:
     ):
         with pytest.raises(InvalidRequest, match=said):
             StatementOptions.from_dict(wrong)
+
+
+def test_waiting_is_no_batch() -> None:
+    ran_before = Progress.of(TOLD)
+    waits = {**TOLD, "batchId": TOLD["batchId"] + 1, "durationMs": {"latestOffset": 1, "triggerExecution": 2}}
+    assert not ran(waits)
+    found = Progress.of(waits, ran_before)
+    assert (found.batch, found.seconds) == (ran_before.batch, ran_before.seconds)
+    assert Progress.of(waits).batch == TOLD["batchId"]
