@@ -11,7 +11,7 @@ from headgate.sql.durations import parse_duration_ms
 from headgate.sql.render import create_view_text
 from headgate.sql.script import parse_statement
 from headgate.sql.statements import CreateTable, CreateView
-from headgate.sql.tables import Changelog, TableInfo, Watermark
+from headgate.sql.tables import Catalog, Changelog, TableInfo, Watermark
 from headgate.statements.tables import TopicTables
 from headgate.store import SqlObjects
 
@@ -104,27 +104,14 @@ class DeclaredTables:
         self._objects.remove(name)
 
 
-@dataclass
-class Pinned:
+class Pinned(Catalog):
     """Tables and views as they were when a statement was made. A restart finds the same plan, whatever was
     altered since: its state is that plan's."""
-
-    tables: dict[str, TableInfo] = field(default_factory=dict)
-    made_views: dict[str, CreateView] = field(default_factory=dict)
-
-    def get(self, name: str) -> TableInfo | None:
-        return self.tables.get(name)
-
-    def view(self, name: str) -> CreateView | None:
-        return self.made_views.get(name)
-
-    def names(self) -> list[str]:
-        return sorted({*self.tables, *self.made_views})
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "tables": {name: _of(table).to_dict() for name, table in self.tables.items()},
-            "views": {name: create_view_text(view) for name, view in self.made_views.items()},
+            "views": {name: create_view_text(view) for name, view in self.views.items()},
         }
 
     @classmethod
@@ -151,7 +138,7 @@ class Pinning:
     def view(self, name: str) -> CreateView | None:
         found = self._tables.view(name)
         if found is not None:
-            self.seen.made_views[name] = found
+            self.seen.views[name] = found
         return found
 
     def names(self) -> list[str]:
