@@ -1,5 +1,6 @@
 """What tests share: one broker and one small JVM for the whole run, ended with it."""
 
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -17,6 +18,11 @@ from tests.support.stack import Stack
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs the tests in its background has them ignore Ctrl-C, and what they start as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+if os.environ.get("HEADGATE_SOAK") != "1":
+    # Many JVMs live for seconds here, and spent most of them on compiling for a long life. The quick compiler
+    # alone is what such a one needs; a soak has work enough for the other.
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 
 @pytest.fixture
