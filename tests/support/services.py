@@ -52,6 +52,15 @@ class Process:
         """To the whole group, the JVM included."""
         os.killpg(self.pid, number)
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """It does nothing while the block lasts: what is sent meanwhile it finds together."""
+        self.signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.signal(signal.SIGCONT)
+
     def kill(self) -> None:
         assert kill_group(self.pid)
         self.popen.wait()
@@ -92,10 +101,14 @@ class Services:
             yield process
 
     @contextmanager
-    def engine(self, iceberg: str | None = None, registry: str | None = None) -> Iterator[Process]:
-        """An engine; `iceberg` and `registry` put something between it and the catalog or the registry."""
+    def engine(
+        self, iceberg: str | None = None, registry: str | None = None, failpoints: Path | None = None
+    ) -> Iterator[Process]:
+        """An engine; `iceberg` and `registry` put something between it and the catalog or the registry, in
+        the folder `failpoints` it finds where to die."""
         more = {} if iceberg is None else {"HEADGATE_CATALOG__URI": iceberg}
         more |= {} if registry is None else {"HEADGATE_REGISTRY__URL": registry}
+        more |= {} if failpoints is None else {"HEADGATE_FAILPOINTS": str(failpoints)}
         with self.process("headgate.engine", **more) as process:
             wait_for("the engine", lambda: self._ready(process))
             yield process
