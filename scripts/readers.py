@@ -11,17 +11,29 @@ if TYPE_CHECKING:
 
 def duckdb_on(iceberg: str) -> duckdb.DuckDBPyConnection:
     """DuckDB with the catalog attached as `lake`."""
+    connection = duckdb_with("avro", "httpfs", "iceberg")
+    attach(connection, iceberg, "lake")
+    return connection
+
+
+def duckdb_with(*extensions: str) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    for extension in ("avro", "httpfs", "iceberg"):
+    for extension in extensions:
         duckdb_extensions.import_extension(extension, con=connection)
         connection.execute(f"LOAD {extension}")
     connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def attach(connection: duckdb.DuckDBPyConnection, iceberg: str, name: str) -> None:
+    """The catalog as the database `name`, by a secret of that name."""
     connection.execute(
-        f"""CREATE SECRET lake_secret (TYPE iceberg, CLIENT_ID 'anyone', CLIENT_SECRET 'anything',
+        f"""CREATE SECRET {name}_secret (TYPE iceberg, CLIENT_ID 'anyone', CLIENT_SECRET 'anything',
             OAUTH2_SERVER_URI '{iceberg}/v1/oauth/tokens', OAUTH2_SCOPE 'catalog')"""
     )
-    connection.execute(f"ATTACH 'warehouse' AS lake (TYPE iceberg, SECRET lake_secret, ENDPOINT '{iceberg}')")
-    return connection
+    connection.execute(
+        f"ATTACH 'warehouse' AS {name} (TYPE iceberg, SECRET {name}_secret, ENDPOINT '{iceberg}')"
+    )
 
 
 def pyiceberg_on(iceberg: str) -> "Catalog":
