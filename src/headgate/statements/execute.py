@@ -341,6 +341,10 @@ class Executor:
             case "table":
                 if self._tables.get(drop.name) is not None:
                     self._topics.delete(drop.name)
+                if self._tables.declared(drop.name).columns is not None:
+                    # Its schemas were made for it: a table of the same name may be another one.
+                    for part in ("value", "key"):
+                        self._schemas.forget(f"{drop.name}-{part}")
                 self._tables.forget(drop.name)
         return Outcome("drop", f"{drop.kind} {drop.name} is dropped")
 

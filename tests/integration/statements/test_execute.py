@@ -75,6 +75,9 @@ def test_a_table_is_a_topic_with_a_schema(run: Run, bench: Bench) -> None:
     # What is shown makes the same table again.
     run(text)
     assert run(f"SHOW CREATE TABLE `{name}`")[0].rows[0] == (text,)
+    # Another table may have its name when it is gone.
+    run("DROP TABLE `made.@`; CREATE TABLE `made.@` (id STRING)")
+    assert described(run, name) == {"id": ("STRING", "NULL", "")}
     with pytest.raises(AlreadyExists, match="IF NOT EXISTS"):
         run("CREATE TABLE `made.@` (id INT)")
     assert "already" in run("CREATE TABLE IF NOT EXISTS `made.@` (id INT)")[0].message
