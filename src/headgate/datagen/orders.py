@@ -13,7 +13,7 @@ from typing import Any
 from headgate.datagen.avro import compile_schema, wire_header
 from headgate.datagen.orders_schemas import CHANNELS, METHODS, SCHEMAS
 from headgate.datagen.scenario import Record, Schema
-from headgate.datagen.shop import DAY_MS, Customer, Shop, money
+from headgate.datagen.shop import DAY_MS, HUNDRED, Customer, Shop, money, shuffled
 from headgate.datagen.words import CAMPAIGNS, NOTES
 from headgate.errors import InvalidRequest
 
@@ -26,7 +26,6 @@ ORDERS_PER_SEED = 1_000_000_000  # so that orders of two seeds never have the sa
 
 FIRST_PRODUCTS = 50
 FIRST_CUSTOMERS = 100
-HUNDRED = 100
 
 
 class Fate(Enum):
@@ -67,6 +66,7 @@ class Orders:
     """The topics `products`, `customers`, `orders` and `payments`. The limit counts orders."""
 
     name = "orders"
+    counted = "orders"
 
     def __init__(self, seed: int = 1) -> None:
         if not 0 <= seed <= GREATEST_SEED:
@@ -120,8 +120,8 @@ class _Run:
         while limit is None or number < limit:
             place = number % HUNDRED
             if place == 0:
-                fates = self._shuffled(FATES, Fate.IN_TIME)
-                changes = self._shuffled(CHANGES, Change.NOTHING)
+                fates = shuffled(self._random, FATES, Fate.IN_TIME)
+                changes = shuffled(self._random, CHANGES, Change.NOTHING)
             number += 1
             self._now += 1 + int(self._random.random() * LONGEST_GAP_MS)
             while coming and coming[0][0] <= self._now:
@@ -142,15 +142,6 @@ class _Run:
         for _ in range(FIRST_CUSTOMERS):
             customer = self._shop.new_customer(self._now)
             yield Record("customers", customer.id.encode(), customer.value, self._now)
-
-    def _shuffled(self, rare: Mapping[Any, int], common: Enum) -> list[Any]:
-        """A hundred of them, the common one where the rare ones leave room."""
-        found: list[Any] = [common] * HUNDRED
-        found[: sum(rare.values())] = [kind for kind, count in rare.items() for _ in range(count)]
-        for i in range(HUNDRED - 1, 0, -1):
-            j = int(self._random.random() * (i + 1))
-            found[i], found[j] = found[j], found[i]
-        return found
 
     def _change(self, change: Change) -> Record:
         if change is Change.PRODUCT:
