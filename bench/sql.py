@@ -266,12 +266,17 @@ def compare(bench: Bench, case: Case, arguments: argparse.Namespace) -> None:
         )
         if min(out.values()) < 0.95 * max(out.values()):
             raise SystemExit(f"{case.name}: not the same was written: {out}")
-    median = {name: statistics.median(seconds) for name, seconds in took.items()}
-    hand = median["by hand"]
-    for name, seconds in median.items():
-        print(f"{case.name}: {name} median {rows / seconds:,.0f} rows/s, {hand / seconds:.2f} of by hand")
-    paid = median["statement"] / median["without transactions"]
-    print(f"{case.name}: transactions take {paid:.2f} of the time without them", flush=True)
+    hand = took["by hand"]
+    for name, seconds in took.items():
+        rate = rows / statistics.median(seconds)
+        print(f"{case.name}: {name} median {rate:,.0f} rows/s, {ratio(hand, seconds):.2f} of by hand")
+    paid = ratio(took["statement"], took["without transactions"])
+    print(f"{case.name}: with transactions it takes {paid:.2f} of the time without them", flush=True)
+
+
+def ratio(these: list[float], those: list[float]) -> float:
+    """The median of the rounds' own ratios: what else the machine does weighs on both sides of a round."""
+    return statistics.median(one / other for one, other in zip(these, those, strict=True))
 
 
 if __name__ == "__main__":
