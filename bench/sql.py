@@ -267,9 +267,9 @@ def compare(bench: Bench, case: Case, arguments: argparse.Namespace) -> None:
         if min(out.values()) < 0.95 * max(out.values()):
             raise SystemExit(f"{case.name}: not the same was written: {out}")
     hand = took["by hand"]
-    for name, seconds in took.items():
-        rate = rows / statistics.median(seconds)
-        print(f"{case.name}: {name} median {rate:,.0f} rows/s, {ratio(hand, seconds):.2f} of by hand")
+    for name, times in took.items():
+        rate = rows / statistics.median(times)
+        print(f"{case.name}: {name} median {rate:,.0f} rows/s, {ratio(hand, times):.2f} of by hand")
     paid = ratio(took["statement"], took["without transactions"])
     print(f"{case.name}: with transactions it takes {paid:.2f} of the time without them", flush=True)
 
