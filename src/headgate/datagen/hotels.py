@@ -5,19 +5,18 @@ up to ARRIVES_MS after what they tell has happened, so that times and offsets do
 """
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from enum import Enum, auto
 from random import Random
 from typing import Any
 
-from headgate.datagen.avro import compile_schema, wire_header
 from headgate.datagen.hotels_schemas import ACTIONS, CATEGORIES, SCHEMAS
-from headgate.datagen.orders import GREATEST_SEED, HOUR_MS, MINUTE_MS, START_MS
-from headgate.datagen.scenario import Record, Schema
+from headgate.datagen.orders import HOUR_MS, MINUTE_MS, START_MS
+from headgate.datagen.scenario import Record
+from headgate.datagen.seeded import Seeded
 from headgate.datagen.shop import DAY_MS, HUNDRED, money, pick, shuffled
 from headgate.datagen.words import FAMILY_NAMES, GIVEN_NAMES, QUALITIES, TOWNS
-from headgate.errors import InvalidRequest
 
 FIRST_HOTELS, FIRST_GUESTS = 20, 60
 LONGEST_GAP_MS = 40 * MINUTE_MS
@@ -57,31 +56,16 @@ class Change(Enum):
 FATES = {Fate.REVIEW: 40, Fate.REVIEW_TWICE: 3, Fate.TWICE: 3}
 CHANGES = {Change.NEW_GUEST: 5, Change.GUEST: 6, Change.HOTEL: 6, Change.VISITOR: 12}
 
-_ENCODERS = {topic: compile_schema(schema) for topic, schema in SCHEMAS.items()}
 
-
-class Hotels:
+class Hotels(Seeded):
     """The topics `guests`, `hotels`, `bookings`, `reviews` and `clicks`. The limit counts bookings."""
 
     name = "hotels"
     counted = "bookings"
+    schemas = SCHEMAS
 
-    def __init__(self, seed: int = 1) -> None:
-        if not 0 <= seed <= GREATEST_SEED:
-            raise InvalidRequest(f"{seed} is no seed.", f"Choose one from 0 to {GREATEST_SEED}.")
-        self.seed = seed
-
-    @property
-    def schemas(self) -> Mapping[str, Schema]:
-        return SCHEMAS
-
-    def records(self, limit: int | None = None) -> Iterator[Record]:
-        if limit is not None and limit < 0:
-            raise InvalidRequest(f"There cannot be {limit} bookings.")
+    def _tell(self, limit: int | None) -> Iterator[Record]:
         return _Run(self.seed).records(limit)
-
-    def encode(self, record: Record, schema_id: int) -> bytes:
-        return wire_header(schema_id) + _ENCODERS[record.topic](record.value)
 
 
 class _Run:
