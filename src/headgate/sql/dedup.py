@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import MapType
 from sqlglot import exp
 
-from headgate.errors import InvalidRequest
+from headgate.sql import stages
 from headgate.sql.operators import ProjectRows
 from headgate.sql.refusals import refuse
-from headgate.sql.relation import Numbered, Relation, alter_for, event_column, refuse_changing
+from headgate.sql.relation import Numbered, Relation, alter_for, event_column, maps_of, refuse_changing
 from headgate.sql.scope import Attribute
-from headgate.sql.stateful import KeepBest, KeepFirst
+from headgate.sql.stateful import KeepBest, KeepFirst, KeepTop
 from headgate.sql.tables import ROWTIME
 from headgate.sql.typed import Typed
 from headgate.sql.types import INT, is_time
@@ -21,6 +21,7 @@ from headgate.sql.types import INT, is_time
 if TYPE_CHECKING:
     from headgate.sql.select import Selects
 
+MOST = 1000
 _HOW = (
     "Write SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM t) WHERE n = 1."
 )
@@ -96,6 +97,21 @@ def is_first(condition: exp.Expr) -> exp.Column | None:
     return None
 
 
+def most(condition: exp.Expr) -> tuple[exp.Column, int] | None:
+    """The column and the number of `n <= 3` or `n < 4`."""
+    if isinstance(condition, exp.Paren):
+        return most(condition.this)
+    if not isinstance(condition, (exp.LTE, exp.LT)):
+        return None
+    left, right = condition.this, condition.expression
+    if not isinstance(left, exp.Column) or not isinstance(right, exp.Literal) or right.is_string:
+        return None
+    said = str(right.this)
+    if not said.isdigit():
+        return None
+    return left, int(said) - isinstance(condition, exp.LT)
+
+
 def numbered_by(relation: Relation, condition: exp.Expr) -> str | None:
     """The ROW_NUMBER column that this condition wants to be 1."""
     column = is_first(condition)
@@ -112,7 +128,35 @@ def kept(selects: Selects, relation: Relation, conditions: list[exp.Expr]) -> tu
         if ref is not None:
             others = [other for other in conditions if other is not condition]
             return keep(selects, relation, ref), others
+    for condition in conditions:
+        found = most(condition) if relation.numbered else None
+        attribute = relation.scope.find(found[0].name, found[0].table or None) if found is not None else None
+        if found is not None and attribute is not None and attribute.ref in relation.numbered:
+            if found[1] > MOST:
+                refuse(f"ROW_NUMBER keeps {MOST} rows of a key at most.", condition)
+            others = [other for other in conditions if other is not condition]
+            return keep_top(selects, relation, attribute, found[1]), others
     return relation, conditions
+
+
+def keep_top(selects: Selects, relation: Relation, number: Attribute, most: int) -> Relation:
+    """So many rows of each key, told apart by their place."""
+    rank = relation.numbered[number.ref]
+    kept = replace(relation, numbered={})
+    if kept.stateful:
+        kept = stages.cut(selects, kept, rank.keys)
+    selects.warn(f"ROW_NUMBER keeps {most} rows of each key for ever; sql.state-ttl does not free them.")
+    order = (*rank.order, *kept.coordinates)
+    top = KeepTop(kept.operator, rank.keys, order, rank.greatest, number.ref, most, maps_of(kept.scope))
+    return replace(
+        kept,
+        operator=top,
+        changelog="upsert",
+        key=(*rank.keys, number.ref),
+        coordinates=(),
+        stateful=True,
+        events={},
+    )
 
 
 def keep(selects: Selects, relation: Relation, ref: str) -> Relation:
@@ -130,12 +174,8 @@ def keep(selects: Selects, relation: Relation, ref: str) -> Relation:
         operator = KeepFirst(relation.operator, rank.keys, event, by, delay, selects.ttl_ms)
         return _with_one(selects, replace(kept, operator=operator, stateful=True), ref)
     if relation.stateful:
-        raise InvalidRequest(
-            "A keep-last, or a keep-first that is not ordered by event time, cannot stand above a join "
-            "or a window: its "
-            "result changes, theirs does not.",
-            "Write the inner query into a table of its own.",
-        )
+        # Its result changes, that of a join or a window below does not.
+        kept = relation = stages.cut(selects, kept, rank.keys)
     selects.warn("ROW_NUMBER keeps one row of each key for ever; sql.state-ttl does not free them.")
     best = KeepBest(relation.operator, rank.keys, (*rank.order, *relation.coordinates), rank.greatest)
     return _with_one(

@@ -9,17 +9,18 @@ from pyspark.sql.types import MapType
 from sqlglot import exp
 
 from headgate.errors import InvalidRequest
-from headgate.sql import windows
+from headgate.sql import changes, stages, windows
 from headgate.sql.dialect import WINDOW_FUNCTIONS
 from headgate.sql.expressions import Compiler
 from headgate.sql.functions.aggregates import AGGREGATES, aggregate
+from headgate.sql.functions.retracting import retracting
 from headgate.sql.operators import ProjectRows
 from headgate.sql.refusals import refuse, where
-from headgate.sql.relation import Relation, refuse_changing
+from headgate.sql.relation import Relation
 from headgate.sql.scope import Attribute, Scope, under
 from headgate.sql.stateful import AggregateRows, SessionGap
 from headgate.sql.typed import Typed, column
-from headgate.sql.types import INT, quote
+from headgate.sql.types import BIGINT, INT, STRING, quote
 
 if TYPE_CHECKING:
     from headgate.sql.select import Selects
@@ -133,9 +134,11 @@ class Groups:
             ]
         coordinates = ", ".join(quote(ref) for ref in self.relation.coordinates)
         try:
-            sql, kind, nullable = aggregate(
-                name, args, distinct, f"struct({coordinates})" if coordinates else ""
-            )
+            if self.relation.sign is not None:
+                sql, kind, nullable = retracting(name, args, distinct, quote(self.relation.sign))
+            else:
+                order = f"struct({coordinates})" if coordinates else ""
+                sql, kind, nullable = aggregate(name, args, distinct, order)
         except InvalidRequest as error:
             raise InvalidRequest(where(node) + error.message, error.remedy) from error
         if sql not in self.by_value:
@@ -150,20 +153,21 @@ class Groups:
 
 
 def group(selects: Selects, relation: Relation, tree: exp.Select) -> Relation:
-    refuse_changing(relation, "GROUP BY")
     if relation.numbered:
         raise InvalidRequest("GROUP BY over a ROW_NUMBER() without its `= 1`.", "Add WHERE its name = 1.")
+    if relation.changelog == "upsert":
+        relation = changes.changes(selects, relation)
     groups = _groups(selects, relation, tree)
-    windowed = groups.window_ref is not None
-    if relation.stateful and not windowed:
-        refuse(
-            "GROUP BY without a window cannot stand above a join, a ROW_NUMBER or a window: its result "
-            "changes, theirs does "
-            "not.",
-            tree,
-            "Write the inner query into a table of its own, or group by a window.",
-        )
+    if relation.stateful and groups.window_ref is None:
+        # Its result changes, that of a join, a ROW_NUMBER or a window below does not.
+        relation = stages.cut(selects, relation, [])
+        groups = _groups(selects, relation, tree)
+    windowed = groups.window_ref is not None and relation.sign is None
     attributes, added, having = _columns(groups, tree)
+    live = None
+    if relation.sign is not None:
+        live = selects.refs.new("$live")
+        groups.values.append((live, Typed(f"sum({quote(relation.sign)})", BIGINT, False)))
     operator = AggregateRows(
         groups.relation.operator,
         groups.keys,
@@ -171,6 +175,7 @@ def group(selects: Selects, relation: Relation, tree: exp.Select) -> Relation:
         groups.window_ref,
         groups.session,
         relation.coordinates[0] if relation.coordinates else None,
+        live is not None,
     )
     parts = (
         [(a.ref, windows.part_value(a, groups.window_ref)) for a in groups.parts.values()]
@@ -178,18 +183,27 @@ def group(selects: Selects, relation: Relation, tree: exp.Select) -> Relation:
         else []
     )
     flat = [ref for ref, _ in (*groups.keys, *groups.values)]
+    op = None
+    if live is not None and (groups.keys or groups.window_ref):
+        # A group whose rows were all taken back is gone.
+        op = selects.refs.new("$op")
+        parts.append((op, Typed(f"CASE WHEN {quote(live)} > 0 THEN 'u' ELSE 'd' END", STRING, False)))
     above = ProjectRows(operator, flat, parts) if parts else operator
     everything = Scope(tuple(("", a) for a in _all(groups)))
+    edges = [groups.parts[part].ref for part in ("start", "end")] if groups.window_ref else []
     result = Relation(
         above,
         everything,
         "append" if windowed else "upsert",
-        () if windowed else tuple(ref for ref, _ in groups.keys),
+        () if windowed else (*edges, *(ref for ref, _ in groups.keys)),
+        op,
         stateful=True,
     )
     if having is not None:
         result = selects.filter(result, having)
-    if not windowed and groups.keys:
+    if relation.sign is not None and groups.window_ref is not None:
+        selects.warn("Windows over rows that change stay open for ever: a row may be taken back at any time.")
+    elif not windowed and groups.keys:
         selects.warn(
             "GROUP BY without a window keeps every group for ever; sql.state-ttl does not free them. A "
             "window "
@@ -197,6 +211,7 @@ def group(selects: Selects, relation: Relation, tree: exp.Select) -> Relation:
         )
     kept = [a.ref for a in attributes if a.ref not in dict(added)]
     kept += [ref for ref in result.key if ref not in kept]
+    attributes += everything.unseen(result.key, attributes)
     return replace(result, operator=ProjectRows(result.operator, kept, added), scope=under("", attributes))
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from headgate.errors import InvalidRequest
-from headgate.sql import dedup
+from headgate.sql import dedup, temporal, updating
+from headgate.sql.conditions import all_of, conjuncts, find, is_key, sides_of
 from headgate.sql.durations import format_ms, interval_ms
 from headgate.sql.operators import ScanRows
 from headgate.sql.refusals import check_said, refuse
@@ -16,8 +17,7 @@ from headgate.sql.relation import Relation, alter_for, event_column
 from headgate.sql.scope import Attribute, Origin, Scope
 from headgate.sql.stateful import JoinRows, TimeBound
 from headgate.sql.tables import ROWTIME, SYSTEM
-from headgate.sql.typed import Typed, call
-from headgate.sql.types import BOOLEAN, is_time
+from headgate.sql.types import is_time
 
 if TYPE_CHECKING:
     from headgate.sql.select import Selects
@@ -50,6 +50,14 @@ def join(
 ) -> tuple[Relation, list[exp.Expr]]:
     """`left` with another table; of the WHERE, what is no condition of this join is left."""
     how = _how(tree)
+    if isinstance(tree.this, exp.Table) and tree.this.args.get("version") is not None:
+        left, conditions = dedup.kept(selects, left, conditions)
+        # Rows that are left out anyway need no version.
+        mine = [c for c in conditions if sides_of(c, left.scope, Scope(())) == {"left"}]
+        for condition in mine:
+            left = selects.filter(left, selects.compiler(left.scope).condition(condition))
+        conditions = [c for c in conditions if not any(c is m for m in mine)]
+        return temporal.join(selects, left, tree, how), conditions
     right = selects.table(tree.this)
     on = tree.args.get("on")
     own = conjuncts(on) if on is not None else []
@@ -58,24 +66,34 @@ def join(
         left, own = dedup.kept(selects, left, own)
         right, own = dedup.kept(selects, right, own)
         right, conditions = dedup.kept(selects, right, conditions)
-    for side in (left, right):
-        selects.check_plain(side, "JOIN")
     scope = left.scope.joined(right.scope)
     if how == "inner":
-        mine = [c for c in conditions if _sides(c, left.scope, right.scope) == {"left", "right"}]
+        mine = [c for c in conditions if sides_of(c, left.scope, right.scope) == {"left", "right"}]
         own += mine
         conditions = [c for c in conditions if not any(c is m for m in mine)]
     compiler = selects.compiler(scope)
     typed = [compiler.condition(c) for c in own]
-    if not any(_is_key(c, left.scope, right.scope) for c in own):
+    if not any(is_key(c, left.scope, right.scope) for c in own):
         refuse(
             "a join of streams needs an equality between columns of both.",
             tree,
             "Add ON a.key = b.key, or to WHERE.",
         )
     bounds = _bounds(own, left.scope, right.scope)
+    if left.changelog == "upsert" or right.changelog == "upsert" or (how == "left" and not bounds):
+        if bounds:
+            refuse(
+                "a join within an interval of time needs sides whose rows do not change.",
+                tree,
+                "Leave the bound of time out, or join a table whose changelog.mode is 'append'.",
+            )
+        for side in (left, right):
+            selects.check_waiting(side, "JOIN")
+        return updating.join(selects, left, right, how, own, tree), conditions
+    for side in (left, right):
+        selects.check_plain(side, "JOIN")
     bound, ttl = _time_bound(selects, left, right, bounds, how, tree)
-    operator = JoinRows(left.operator, right.operator, how, _all(typed), bound, ttl)
+    operator = JoinRows(left.operator, right.operator, how, all_of(typed), bound, ttl)
     joined = Relation(
         operator,
         Scope(
@@ -89,6 +107,29 @@ def join(
         stateful=True,
     )
     return joined, conditions
+
+
+def within(
+    selects: Selects, left: Relation, right: Relation, own: list[exp.Expr], how: str, node: exp.Expr
+) -> Relation | None:
+    """The join of two sides within a whole interval of time; None if the conditions say none."""
+    if not any(is_key(c, left.scope, right.scope) for c in own):
+        return None
+    compiler = selects.compiler(left.scope.joined(right.scope))
+    typed = [compiler.condition(c) for c in own]
+    for between in _bounds(own, left.scope, right.scope):
+        if not between.whole or not _has_watermark(left, between.left):
+            continue
+        if not _has_watermark(right, between.right):
+            continue
+        one = event_column(left, between.left, selects.default_delay_ms)
+        other = event_column(right, between.right, selects.default_delay_ms)
+        if one is None or other is None:
+            continue
+        bound = TimeBound(one[0], other[0], between.lower_ms, between.upper_ms)
+        operator = JoinRows(left.operator, right.operator, how, all_of(typed), bound, None)
+        return Relation(operator, left.scope.joined(right.scope), stateful=True)
+    return None
 
 
 def _how(tree: exp.Join) -> str:
@@ -105,46 +146,6 @@ def _how(tree: exp.Join) -> str:
     return side.lower() or "inner"
 
 
-def conjuncts(tree: exp.Expr) -> list[exp.Expr]:
-    if isinstance(tree, exp.Paren):
-        return conjuncts(tree.this)
-    if isinstance(tree, exp.And):
-        return [*conjuncts(tree.this), *conjuncts(tree.expression)]
-    return [tree]
-
-
-def _find(node: exp.Column, scope: Scope) -> Attribute | None:
-    parts = [part.name for part in node.parts]
-    if len(parts) > 1 and scope.has_table(parts[0]):
-        return scope.find(parts[1], parts[0])
-    return scope.find(parts[0])
-
-
-def _sides(tree: exp.Expr, left: Scope, right: Scope) -> set[str]:
-    """Which of the two a condition speaks of; `other` for a table that comes later."""
-    sides: set[str] = set()
-    for node in tree.find_all(exp.Column):
-        one, other = _find(node, left), _find(node, right)
-        parts = list(node.parts)
-        if len(parts) > 1 and (left.has_table(parts[0].name) != right.has_table(parts[0].name)):
-            one, other = (one, None) if left.has_table(parts[0].name) else (None, other)
-        if one is not None and other is not None:
-            _find(node, left.joined(right))
-        sides.add("left" if one is not None else "right" if other is not None else "other")
-    return sides
-
-
-def _is_key(tree: exp.Expr, left: Scope, right: Scope) -> bool:
-    if not isinstance(tree, exp.EQ):
-        return False
-    one, other = _sides(tree.this, left, right), _sides(tree.expression, left, right)
-    return (one, other) in (({"left"}, {"right"}), ({"right"}, {"left"}))
-
-
-def _all(conditions: list[Typed]) -> Typed:
-    return call("{sql}", BOOLEAN, conditions, sql=" AND ".join(c.sql for c in conditions))
-
-
 def _nullable(scope: Scope, outer: bool) -> tuple[tuple[str, Attribute], ...]:
     if not outer:
         return scope.columns
@@ -159,7 +160,7 @@ def _term(tree: exp.Expr, scope: Scope) -> tuple[Attribute, int] | None:
     if isinstance(tree, exp.Paren):
         return _term(tree.this, scope)
     if isinstance(tree, exp.Column):
-        attribute = _find(tree, scope)
+        attribute = find(tree, scope)
         return (attribute, 0) if attribute is not None and is_time(attribute.type) else None
     if isinstance(tree, (exp.Add, exp.Sub)) and isinstance(tree.expression, exp.Interval):
         inner, shift = _term(tree.this, scope), interval_ms(tree.expression)

@@ -33,12 +33,20 @@ class Building:
     secret: Callable[[str], str]
     #: The columns that the plan speaks of; others need not be kept.
     mentioned: frozenset[str]
+    #: All of the data is there, and nothing follows: cuts are not needed.
+    at_once: bool = False
 
 
 class Operator(ABC):
     """A step of a plan."""
 
     inputs: Sequence[Operator] = ()
+    #: Whether its rows come out as they change, and not when they are known for good.
+    changing = False
+    #: Columns that it cannot keep: whole rows are put in order, and these have none.
+    unordered: frozenset[str] = frozenset()
+    #: Whether it puts the rows of a batch in order.
+    orders_batches = False
 
     @abstractmethod
     def build(self, on: Building) -> DataFrame:

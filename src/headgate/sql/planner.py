@@ -14,7 +14,7 @@ from headgate.sql.operators import Building, Operator, OutputRows, ScanRows
 from headgate.sql.pruning import mentioned
 from headgate.sql.relation import Refs, Relation
 from headgate.sql.select import Selects
-from headgate.sql.stateful import AggregateRows, KeepBest, KeepFirst
+from headgate.sql.stages import Stage, StageQuery, cuts, output_mode, settle
 from headgate.sql.statements import Query
 from headgate.sql.tables import OFFSET, PARTITION, ROWTIME, Changelog, Scan, Source, Tables
 from headgate.sql.typed import Typed, column
@@ -54,13 +54,22 @@ class Plan:
         return tuple(step.source for step in self.root.walk() if isinstance(step, ScanRows))
 
     @property
-    def output_mode(self) -> str:
-        """Spark's: `update` when groups come out as they change."""
-        changing = any(
-            isinstance(step, KeepBest) or (isinstance(step, AggregateRows) and not step.windowed)
-            for step in self.root.walk()
+    def stages(self) -> tuple[Stage, ...]:
+        """The queries that come before this one; it reads what they write."""
+        speaks = mentioned(self.root)
+        return tuple(
+            Stage(
+                cut.name,
+                StageQuery(cut, speaks, self.options.secret, self.settings),
+                tuple(cut.key),
+            )
+            for cut in cuts(self.root)
         )
-        return "update" if changing else "append"
+
+    @property
+    def output_mode(self) -> str:
+        """Spark's: `update` when rows come out as they change."""
+        return output_mode(self.root)
 
     @property
     def stateful(self) -> bool:
@@ -75,8 +84,8 @@ class Plan:
             "spark.sql.caseSensitive": "true",
             "spark.sql.timestampType": "TIMESTAMP_LTZ",
         }
-        if any(isinstance(step, KeepFirst) for step in self.root.walk()):
-            # Keep-first orders the rows of one batch, which the check takes for an order of the whole stream.
+        if any(step.orders_batches for step in self.root.walk()):
+            # The rows of one batch are put in order, which the check takes for an order of the whole stream.
             settings["spark.sql.streaming.unsupportedOperationCheck"] = "false"
         return settings
 
@@ -88,10 +97,11 @@ class Plan:
     def explain(self) -> str:
         return explain(self.root, self.changelog, self.key, self.warnings)
 
-    def build(self, scan: Scan) -> DataFrame:
+    def build(self, scan: Scan, at_once: bool = False) -> DataFrame:
         """The rows; `$op` ('u' or 'd') if they change; `$rowtime`, `$partition` and `$offset` of the
-        record if each is made of one. The session must have `settings`."""
-        return self.root.build(Building(scan, self.options.secret, mentioned(self.root)))
+        record if each is made of one. The session must have `settings`. `at_once`: the tables are whole, and
+        need no stages."""
+        return self.root.build(Building(scan, self.options.secret, mentioned(self.root), at_once))
 
 
 def _values(part: object) -> Iterator[Typed]:
@@ -135,6 +145,11 @@ def planned(query: Query | exp.Query, tables: Tables, options: Options) -> Plann
             "Write SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM t) "
             "WHERE n = 1.",
         )
+    if relation.sign is not None:
+        raise InvalidRequest(
+            "Windows over rows that change are for GROUP BY: each row may be taken back.",
+            "Group by window_start and window_end, with an aggregate.",
+        )
     if limit is not None and relation.changelog == "upsert":
         raise InvalidRequest("LIMIT over rows that change is not supported.", "Leave it out.")
     columns = [
@@ -161,6 +176,8 @@ def finish(
             f"Add {lost} to SELECT as it is.",
         )
     root = OutputRows(relation.operator, columns, relation.op, upsert, limit, _record(relation, columns))
+    settle(root)
+    _check_maps(root)
     schema = StructType([StructField(name, value.type, value.nullable) for name, value in columns])
     return Plan(
         root,
@@ -171,6 +188,17 @@ def finish(
         options,
         limit,
     )
+
+
+def _check_maps(root: Operator) -> None:
+    speaks = mentioned(root)
+    for step in root.walk():
+        for ref in sorted(step.unordered & speaks):
+            raise InvalidRequest(
+                f"Column '{ref.rpartition('#')[0]}' is a MAP, or has one, and rows that change are put in "
+                "order: a MAP has none.",
+                "Leave it out, or take what is needed from it: m['key'].",
+            )
 
 
 def _record(relation: Relation, columns: list[tuple[str, Typed]]) -> tuple[tuple[str, str], ...]:

@@ -1,6 +1,7 @@
 """Which columns a plan speaks of. What keeps whole rows in its state keeps no others."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import is_dataclass
 
 from headgate.sql.operators import Operator, ProjectRows, ScanRows
@@ -9,16 +10,23 @@ from headgate.sql.typed import Typed
 _QUOTED = re.compile(r"`((?:[^`]|``)+)`")
 
 
-def mentioned(root: Operator) -> frozenset[str]:
+def mentioned(root: Operator, down_to: Operator | None = None) -> frozenset[str]:
     """Every reference that some step uses. One that is only passed on is not among them: no result has it."""
     found: set[str] = set()
-    for step in root.walk():
+    for step in _above(root, down_to):
         if isinstance(step, ScanRows):
             continue
         for name, part in vars(step).items():
             if not (isinstance(step, ProjectRows) and name == "kept"):
                 _collect(part, found)
     return frozenset(found)
+
+
+def _above(root: Operator, down_to: Operator | None) -> Iterator[Operator]:
+    yield root
+    if root is not down_to:
+        for one in root.inputs:
+            yield from _above(one, down_to)
 
 
 def _collect(part: object, found: set[str]) -> None:

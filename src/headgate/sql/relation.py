@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
 from headgate.errors import InvalidRequest
 from headgate.sql.operators import Operator, ProjectRows, ScanRows
 from headgate.sql.scope import Attribute, Scope
@@ -39,6 +41,8 @@ class Relation:
     # Whether an operator with state is below: an aggregate without a window cannot stand above one.
     stateful: bool = False
     session: SessionTable | None = None
+    # The column that says of rows of changes whether one came (1) or was taken back (-1).
+    sign: str | None = None
     # Column -> (keys, order columns, greatest) of a ROW_NUMBER that waits for its `= 1`.
     numbered: dict[str, "Numbered"] = field(default_factory=dict)
 
@@ -110,8 +114,21 @@ def alter_for(attribute: Attribute) -> str:
 
 
 def refuse_changing(relation: Relation, what: str) -> None:
-    if relation.changelog == "upsert":
+    if relation.changelog == "upsert" or relation.sign is not None:
         raise InvalidRequest(
             f"{what} over rows that change is not supported.",
             "It works over a table whose changelog.mode is 'append', or over a window's result.",
         )
+
+
+def maps_of(scope: Scope) -> frozenset[str]:
+    """The columns that cannot be put in order or compared, since a MAP is in them."""
+    return frozenset(attribute.ref for _, attribute in scope.columns if _has_map(attribute.type))
+
+
+def _has_map(kind: DataType) -> bool:
+    if isinstance(kind, MapType):
+        return True
+    if isinstance(kind, ArrayType):
+        return _has_map(kind.elementType)
+    return isinstance(kind, StructType) and any(_has_map(field.dataType) for field in kind.fields)

@@ -1,7 +1,7 @@
 """Names: which column a word means, at a place in a query."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from pyspark.sql.types import DataType
@@ -66,6 +66,15 @@ class Scope:
             if found:
                 return next(iter(found.values()))
         return None
+
+    def by_ref(self, ref: str) -> Attribute | None:
+        return next((attribute for _, attribute in self.columns if attribute.ref == ref), None)
+
+    def unseen(self, refs: Iterable[str], seen: Iterable[Attribute]) -> list[Attribute]:
+        """These columns as no query finds them: what tells rows apart goes along, named or not."""
+        known = {attribute.ref for attribute in seen}
+        found = [self.by_ref(ref) for ref in refs if ref not in known]
+        return [replace(a, name=f"${a.ref}", hidden=True, origin=None) for a in found if a is not None]
 
     def has_table(self, name: str) -> bool:
         return any(alias.lower() == name.lower() for alias, _ in self.columns)

@@ -6,7 +6,8 @@ from difflib import get_close_matches
 from sqlglot import exp
 
 from headgate.errors import InvalidRequest
-from headgate.sql import dedup, grouping, joins, unions, unnest, windows
+from headgate.sql import dedup, exists, grouping, joins, rolling, unions, unnest, windows
+from headgate.sql.conditions import conjuncts
 from headgate.sql.dialect import WindowTable
 from headgate.sql.expressions import Compiler
 from headgate.sql.functions import Session
@@ -36,7 +37,6 @@ _CLAUSES = {
     "limit": ("LIMIT inside a query", "A stream has no first rows. At the end of a SELECT it is fine."),
     "offset": ("OFFSET", "A stream has no first rows."),
     "qualify": ("QUALIFY", "Put ROW_NUMBER() into a subquery, and WHERE its name = 1 outside."),
-    "windows": ("WINDOW", "Write the window after OVER."),
     "laterals": ("LATERAL VIEW", "Write CROSS JOIN UNNEST(…)."),
     "into": ("SELECT INTO", "Write INSERT INTO."),
     "sample": ("TABLESAMPLE", "Filter by a hash of the key: WHERE MOD(ASCII(MD5(k)), 10) = 0."),
@@ -56,6 +56,7 @@ _KNOWN = {
     "distinct",
     "with_",
     "operation_modifiers",
+    "windows",
 }
 _MAX_DEPTH = 20
 
@@ -72,12 +73,20 @@ class Selects:
         self.default_delay_ms = default_delay_ms
         self.refs = refs
         self.warnings: list[str] = []
+        #: How many internal topics the query goes through.
+        self.stages = 0
         self._ctes: list[dict[str, exp.CTE]] = []
         self._views: list[str] = []
 
     def check_plain(self, relation: Relation, what: str) -> None:
         """Rows that do not change, and wait for nothing."""
         refuse_changing(relation, what)
+        self.check_waiting(relation, what)
+
+    def check_waiting(self, relation: Relation, what: str) -> None:
+        """Rows that wait for nothing."""
+        if relation.sign is not None:
+            refuse_changing(relation, what)
         if relation.numbered or relation.session is not None:
             raise InvalidRequest(
                 f"{what} of a ROW_NUMBER() without its `= 1`, or of a SESSION without its GROUP BY.",
@@ -125,7 +134,7 @@ class Selects:
         source = tree.args.get("from_")
         if source is None:
             refuse("a query reads a table: FROM is missing.", tree)
-        conditions = joins.conjuncts(tree.args["where"].this) if tree.args.get("where") is not None else []
+        conditions = conjuncts(tree.args["where"].this) if tree.args.get("where") is not None else []
         relation, conditions = self._from(source.this, tree.args.get("joins") or [], conditions)
         relation = self._where(relation, conditions)
         if tree.args.get("group") is not None or tree.args.get("having") is not None or _has_aggregate(tree):
@@ -137,7 +146,8 @@ class Selects:
                 "Add it, with an aggregate.",
             )
         else:
-            relation = self._columns(relation, tree.expressions)
+            named = rolling.named_windows(tree.args.get("windows") or [])
+            relation = self._columns(relation, tree.expressions, named)
         if tree.args.get("distinct") is not None:
             if tree.args["distinct"].args.get("on") is not None:
                 refuse("DISTINCT ON is not supported.", tree, "ROW_NUMBER() = 1 keeps one row of a key.")
@@ -177,9 +187,8 @@ class Selects:
             refuse(f"{type(tree).__name__} cannot be read from.", tree)
         if tree.args.get("version") is not None:
             refuse(
-                "FOR SYSTEM_TIME AS OF (a temporal join) is not supported yet.",
+                "FOR SYSTEM_TIME AS OF stands behind JOIN: FROM f JOIN d FOR SYSTEM_TIME AS OF f.t ON ….",
                 tree,
-                "A JOIN within an INTERVAL of time is.",
             )
         if isinstance(tree.this, exp.Func):
             refuse(
@@ -275,10 +284,14 @@ class Selects:
         if relation.numbered:
             raise InvalidRequest(
                 "ROW_NUMBER() keeps one row of each key: `= 1` must stand in the WHERE around it.",
-                "More than one row of a key (`<= 3`) is not supported.",
+                "Several rows of a key are kept with `<= 3`.",
             )
+        nested = [condition for condition in conditions if exists.is_exists(condition)]
         for condition in conditions:
-            relation = self.filter(relation, self.compiler(relation.scope).condition(condition))
+            if not any(condition is one for one in nested):
+                relation = self.filter(relation, self.compiler(relation.scope).condition(condition))
+        for condition in nested:
+            relation = exists.keep(self, relation, condition)
         return relation
 
     def filter(self, relation: Relation, condition: Typed) -> Relation:
@@ -286,8 +299,9 @@ class Selects:
             return filtered_op(relation, condition, self.refs)
         return replace(relation, operator=FilterRows(relation.operator, condition))
 
-    def _columns(self, relation: Relation, trees: list[exp.Expr]) -> Relation:
-        compiler = self.compiler(relation.scope)
+    def _columns(self, relation: Relation, trees: list[exp.Expr], named: dict[str, exp.Window]) -> Relation:
+        over = rolling.Rolling(self, relation, named)
+        compiler = Compiler(relation.scope, self.session, over.replaced)
         attributes: list[Attribute] = []
         added: list[tuple[str, Typed]] = []
         numbered: dict[str, Numbered] = {}
@@ -300,7 +314,7 @@ class Selects:
                 continue
             name = _name(tree, place)
             inner = tree.this if isinstance(tree, exp.Alias) else tree
-            if isinstance(inner, exp.Window):
+            if isinstance(inner, exp.Window) and not rolling.is_rolling(inner):
                 attribute = Attribute(name, self.refs.new(name), INT, False)
                 rank, relation = dedup.number(self, relation, inner)
                 numbered[attribute.ref] = rank
@@ -320,9 +334,14 @@ class Selects:
         kept += [ref for ref in (*relation.key, *relation.coordinates, *relation.events) if ref not in kept]
         for rank in numbered.values():
             kept += [ref for ref in (*rank.keys, *rank.order) if ref not in kept]
+        if over.used:
+            if numbered:
+                refuse("ROW_NUMBER and an aggregate OVER (…) need a query each.", trees[0])
+            relation = over.under()
         if numbered and relation.session is not None:
             refuse("ROW_NUMBER over a SESSION window is not supported.", trees[0])
         operator = ProjectRows(relation.operator, kept, added)
+        attributes += relation.scope.unseen(relation.key, attributes)
         return replace(relation, operator=operator, scope=under("", attributes), numbered=numbered)
 
     def _star(self, relation: Relation, tree: exp.Expr) -> list[Attribute]:
@@ -371,7 +390,7 @@ def _renamed(relation: Relation, names: list[str], alias: str) -> Relation:
     if len(names) != len(visible):
         raise InvalidRequest(f"'{alias}' names {len(names)} columns, the query has {len(visible)}.")
     renamed = [replace(a, name=n) for a, n in zip(visible, names, strict=True)]
-    return replace(relation, scope=under(alias, renamed))
+    return replace(relation, scope=under(alias, [*renamed, *relation.scope.unseen(relation.key, renamed)]))
 
 
 def _name(tree: exp.Expr, place: int) -> str:

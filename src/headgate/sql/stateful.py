@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.internal import InternalFunction
 
 from headgate.sql.durations import format_ms
 from headgate.sql.operators import (
@@ -43,13 +44,15 @@ class AggregateRows(Operator):
     window: str | None = None
     session: SessionGap | None = None
     idle_key: str | None = None
+    #: Rows are taken back, also those of windows that are long over: groups come out as they change.
+    taken_back: bool = False
 
     def __post_init__(self) -> None:
         self.inputs = (self.child,)
 
     @property
-    def windowed(self) -> bool:
-        return self.window is not None
+    def changing(self) -> bool:  # type: ignore[override]
+        return self.window is None or self.taken_back
 
     def build(self, on: Building) -> DataFrame:
         used = [value for _, value in (*self.keys, *self.values)]
@@ -80,8 +83,10 @@ class AggregateRows(Operator):
         return f"Aggregate by ({', '.join(keys)}): {values or 'nothing'}"
 
     def state(self) -> str:
-        if self.window is not None:
+        if self.window is not None and not self.taken_back:
             return "one row for each open group; freed when the watermark passes the end of its window"
+        if self.taken_back and any("collect_list(" in value.sql for _, value in self.values):
+            return f"one row for each group, with every value of MIN, MAX and DISTINCT that came; {FOR_EVER}"
         return f"one row for each group; {FOR_EVER}"
 
 
@@ -100,6 +105,7 @@ class KeepFirst(Operator):
     by: Sequence[str]
     delay_ms: int
     ttl_ms: int | None
+    orders_batches = True
 
     def __post_init__(self) -> None:
         self.inputs = (self.child,)
@@ -152,6 +158,7 @@ class KeepBest(Operator):
     keys: Sequence[str]
     order: Sequence[str]
     greatest: bool
+    changing = True
 
     def __post_init__(self) -> None:
         self.inputs = (self.child,)
@@ -174,6 +181,49 @@ class KeepBest(Operator):
 
     def state(self) -> str:
         return f"one row for each key; {FOR_EVER}"
+
+
+@dataclass(eq=False)
+class KeepTop(Operator):
+    """The first rows of each key by an order, each with its place: a result that changes."""
+
+    child: Operator
+    keys: Sequence[str]
+    order: Sequence[str]
+    greatest: bool
+    number: str
+    most: int
+    unordered: frozenset[str] = frozenset()
+    changing = True
+
+    def __post_init__(self) -> None:
+        self.inputs = (self.child,)
+
+    def build(self, on: Building) -> DataFrame:
+        rows = self.child.build(on)
+        rest = [c for c in rows.columns if c not in self.keys and c in on.mentioned]
+        whole = F.struct(
+            *(unmarked(o).alias(f"$o{n}") for n, o in enumerate(self.order)),
+            F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none")).alias("$row"),
+        )
+        found = F.array_sort(InternalFunction.collect_top_k(whole, self.most, not self.greatest))
+        tops = rows.groupBy(*(col(k) for k in self.keys)).agg(
+            (F.reverse(found) if self.greatest else found).alias("$top")
+        )
+        each = tops.select(*(col(k) for k in self.keys), F.posexplode("$top").alias("$at", "$one"))
+        return each.select(
+            *(col(k) for k in self.keys),
+            *(F.col(f"`$one`.`$row`.{quote(c)}").alias(c) for c in rest),
+            (col("$at") + F.lit(1)).alias(self.number),
+        )
+
+    def describe(self) -> str:
+        keys = ", ".join(quote(k) for k in self.keys)
+        which = "greatest" if self.greatest else "least"
+        return f"Keep {self.most} by ({keys}), the {which} {quote(self.order[0])}, as they change"
+
+    def state(self) -> str:
+        return f"{self.most} rows for each key; {FOR_EVER}"
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,12 @@ Scan = Callable[[Source], DataFrame]
 def source_watermark(table: TableInfo, column: str, delay_ms: int, declared: bool) -> SourceWatermark:
     """The watermark of a column, on itself or on its moment."""
     kind = SYSTEM[column] if column in SYSTEM else table.columns[column].dataType
+    if table.changelog == "upsert" and column not in SYSTEM:
+        # A delete says nothing but its key: it is of the time of its record.
+        moment = (
+            f"CASE WHEN {quote(OP)} = 'd' THEN {quote(ROWTIME)} ELSE CAST({quote(column)} AS timestamp) END"
+        )
+        return SourceWatermark(EVENT, delay_ms, moment, declared)
     if kind == TIMESTAMP:
         return SourceWatermark(EVENT, delay_ms, f"CAST({quote(column)} AS timestamp)", declared)
     return SourceWatermark(column, delay_ms, None, declared)

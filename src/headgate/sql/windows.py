@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from sqlglot import exp
 
 from headgate.errors import InvalidRequest
+from headgate.sql import changes
 from headgate.sql.dialect import WindowTable
 from headgate.sql.durations import format_ms, interval_ms
 from headgate.sql.operators import AssignWindows, ProjectRows
@@ -18,7 +19,7 @@ from headgate.sql.relation import Relation, SessionTable, alter_for, event_colum
 from headgate.sql.scope import Attribute, WindowPart, under
 from headgate.sql.stateful import SessionGap
 from headgate.sql.typed import Typed
-from headgate.sql.types import TIMESTAMP, is_time, quote, spark_name
+from headgate.sql.types import TIMESTAMP, TIMESTAMP_LTZ, is_time, quote, spark_name
 
 if TYPE_CHECKING:
     from headgate.sql.select import Selects
@@ -50,7 +51,10 @@ class WindowSpec:
 def assign(selects: Selects, tree: WindowTable) -> Relation:
     """`TABLE(TUMBLE(…))` in FROM: the rows of its table, with window_start, window_end and window_time."""
     relation = selects.table(tree.this)
-    selects.check_plain(relation, str(tree.args["name"]))
+    if relation.changelog == "upsert" and not relation.numbered and tree.args["name"] != "SESSION":
+        relation = changes.changes(selects, relation)
+    else:
+        selects.check_plain(relation, str(tree.args["name"]))
     compiler = selects.compiler(relation.scope)
     attribute = compiler.compile(tree.args["column"]).attribute
     if attribute is None:
@@ -84,7 +88,19 @@ def place(selects: Selects, relation: Relation, window: WindowSpec) -> tuple[Rel
     """The relation with a column of windows, and that column; a SESSION has it from its GROUP BY on."""
     ref = selects.refs.new("$window")
     if window.kind == "SESSION":
+        if relation.sign is not None:
+            raise InvalidRequest(
+                "SESSION over rows that change is not supported: a row that is taken back may part a "
+                "session.",
+                "TUMBLE, HOP and CUMULATE are.",
+            )
         return relation, ref
+    if relation.sign is not None and window.time.type == TIMESTAMP:
+        moment = selects.refs.new("$event")
+        kept = [attribute.ref for _, attribute in relation.scope.columns]
+        made = Typed(f"CAST({quote(window.event)} AS timestamp)", TIMESTAMP_LTZ)
+        relation = replace(relation, operator=ProjectRows(relation.operator, kept, [(moment, made)]))
+        window = replace(window, event=moment)
     operator = AssignWindows(
         relation.operator,
         window.kind,
@@ -147,7 +163,11 @@ def spec(
         refuse(f"{kind} takes a length of time that is more than 0.", node)
     if size % step:
         refuse(f"{kind}: {format_ms(size)} is not a multiple of {format_ms(step)}.", node)
-    found = event_column(relation, attribute, selects.default_delay_ms)
+    if relation.sign is not None:
+        # Windows of rows that change do not end: they need no watermark.
+        found: tuple[str, int] | None = (attribute.ref, 0)
+    else:
+        found = event_column(relation, attribute, selects.default_delay_ms)
     if found is None:
         remedy = (
             f"{alter_for(attribute)} gives it one."

@@ -11,10 +11,12 @@ from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
 from headgate.sql.planner import Plan
-from headgate.sql.tables import OP, SYSTEM, Source, watermarked
+from headgate.sql.stages import Stage
+from headgate.sql.tables import OP, SYSTEM, Scan, Source, watermarked
 from headgate.sql.types import quote
 from tests.support.queries import START
 
@@ -41,13 +43,24 @@ class Running:
     def batch(self, plan: Plan, data: Data) -> list[tuple[Any, ...]]:
         """The rows of the plan when all of the data is there."""
         session = self.session(plan)
-        rows = _checked(plan, plan.build(lambda source: self.scan(session, source, data, False)))
+        rows = _checked(
+            plan, plan.build(lambda source: self.scan(session, source, data, False), at_once=True)
+        )
         return [tuple(row) for row in rows.collect()]
 
     def stream(self, plan: Plan, data: Data) -> list[tuple[Any, ...]]:
         """The rows in the order in which they came out, one batch of input after the other."""
         session = self.session(plan)
-        rows = _checked(plan, plan.build(lambda source: self.scan(session, source, data, True)))
+        stages: dict[str, Path] = {}
+
+        def scan(source: Source) -> DataFrame:
+            if source.table.name in stages:
+                return self._staged(session, source, stages[source.table.name])
+            return self.scan(session, source, data, True)
+
+        for stage in plan.stages:
+            stages[stage.name] = self._stage(stage, scan)
+        rows = _checked(plan, plan.build(scan))
         name = f"out_{uuid4().hex}"
         query = (
             rows.writeStream.format("memory")
@@ -65,6 +78,39 @@ class Running:
         finally:
             query.stop()
             session.catalog.dropTempView(name)
+
+    def _stage(self, stage: Stage, scan: Scan) -> Path:
+        """One query of several, run to its end: a file for each of its batches."""
+        folder, name = self.folder / uuid4().hex, f"stage_{uuid4().hex}"
+        folder.mkdir()
+
+        def write(rows: DataFrame, number: int) -> None:
+            given = {"$rowtime": F.lit(START), "$partition": F.lit(0), "$headers": F.lit(None)}
+            whole = rows.withColumn("$offset", F.monotonically_increasing_id() + F.lit(number << 40))
+            kinds = {key: value.cast(SYSTEM[key]) for key, value in given.items()}
+            made = whole.withColumns(kinds).coalesce(1)
+            target = folder / f"{number:05d}"
+            made.write.parquet(str(target))
+            for file in target.glob("*.parquet"):
+                os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+                file.rename(folder / f"{number:05d}.parquet")
+
+        query = (
+            stage.runnable.build(scan)
+            .writeStream.queryName(name)
+            .outputMode(stage.runnable.output_mode)
+            .option("checkpointLocation", str(self.folder / name))
+            .trigger(availableNow=True)
+            .foreachBatch(write)
+            .start()
+        )
+        query.awaitTermination()
+        return folder
+
+    def _staged(self, session: SparkSession, source: Source, folder: Path) -> DataFrame:
+        columns = [*source.table.columns.fields, *(StructField(n, k) for n, k in SYSTEM.items())]
+        stream = session.readStream.schema(StructType(columns)).option("maxFilesPerTrigger", 1)
+        return stream.parquet(f"{folder}/*.parquet")
 
     def session(self, plan: Plan) -> SparkSession:
         session = self.spark.newSession()

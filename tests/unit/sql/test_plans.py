@@ -225,7 +225,7 @@ def test_the_older_form_of_windows() -> None:
         "bike, AVG(fare) AS mean FROM "
         "rides GROUP BY TUMBLE(began, INTERVAL '1' HOUR), bike"
     )
-    assert one(plan, AggregateRows).windowed
+    assert one(plan, AggregateRows).window is not None
     assert shape(plan)[0] == ("a", "TIMESTAMP")
     session = planned(
         "SELECT SESSION_START(began, INTERVAL '5' MINUTE) AS a, bike, COUNT(*) AS n FROM rides GROUP BY "

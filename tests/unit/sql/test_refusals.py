@@ -49,7 +49,7 @@ WINDOW = (
         ("SELECT rider.age FROM rides", "no field 'age'"),
         ("SELECT facts = facts FROM rides", "MAPs cannot be compared"),
         ("SELECT JSON_VALUE(note, '$.a[*]') FROM rides", "without wildcards"),
-        ("SELECT ride FROM rides WHERE EXISTS (SELECT 1 FROM bare)", "EXISTS is not supported"),
+        ("SELECT ride FROM rides WHERE EXISTS (SELECT 1 FROM bare)", "needs an equality and a bound of time"),
         ("SELECT ride FROM rides WHERE ride IN (SELECT ride FROM bare)", "IN takes a list"),
         ("SELECT (SELECT ride FROM bare) FROM rides", "a query as a value"),
         ("SELECT note SIMILAR TO 'a' FROM rides", "REGEXP(s, pattern)"),
@@ -70,7 +70,18 @@ WINDOW = (
         ("SELECT DISTINCT ON (ride) ride FROM rides", "DISTINCT ON"),
         ("SELECT 1", "FROM is missing"),
         ("SELECT a FROM (VALUES (1)) AS t(a)", "VALUES"),
-        ("SELECT ride, SUM(fare) OVER (PARTITION BY bike) FROM rides", "ROW_NUMBER() is"),
+        ("SELECT ride, SUM(fare) OVER (PARTITION BY bike) FROM rides", "ordered by one column of time"),
+        (
+            "SELECT ride, SUM(fare) OVER (PARTITION BY bike ORDER BY began ROWS BETWEEN 3 PRECEDING "
+            "AND CURRENT ROW) "
+            "AS s FROM rides",
+            "ROWS BETWEEN is not supported",
+        ),
+        ("SELECT ride, SUM(fare) OVER w AS s FROM rides", "no WINDOW w"),
+        (
+            "SELECT ride, SUM(fare) OVER (PARTITION BY bike ORDER BY noted) AS s FROM rides",
+            "with a WATERMARK",
+        ),
         ("SELECT ride, ROW_NUMBER() OVER (ORDER BY began) AS n FROM rides", "needs PARTITION BY"),
         (
             "SELECT ride, ROW_NUMBER() OVER (PARTITION BY bike ORDER BY began) AS n FROM rides",
@@ -79,7 +90,7 @@ WINDOW = (
         (
             "SELECT ride FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY bike ORDER BY began) AS n FROM "
             "rides) WHERE n <= 3",
-            "More than one row of a key",
+            "which is not among its columns",
         ),
         (
             "SELECT ride FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY bike ORDER BY began NULLS "
@@ -95,16 +106,26 @@ WINDOW = (
         ),
         ("SELECT r.ride FROM rides r JOIN bare b ON r.fare > b.fare", "needs an equality"),
         ("SELECT r.ride FROM rides r CROSS JOIN bare b", "needs an equality"),
-        ("SELECT r.ride FROM rides r LEFT JOIN bare b ON r.ride = b.ride", "would wait for ever"),
+        ("SELECT r.ride FROM rides r RIGHT JOIN bare b ON r.ride = b.ride", "would wait for ever"),
         ("SELECT ride FROM rides JOIN bare USING (ride)", "USING"),
         ("SELECT ride FROM rides NATURAL JOIN bare", "NATURAL JOIN"),
         ("SELECT r.ride FROM rides r LEFT SEMI JOIN bare b ON r.ride = b.ride", "SEMI JOIN is not supported"),
         (
-            "SELECT r.ride FROM rides r JOIN riders FOR SYSTEM_TIME AS OF r.began AS d ON r.ride = d.id",
-            "FOR SYSTEM_TIME AS OF",
+            "SELECT r.ride FROM rides r JOIN riders FOR SYSTEM_TIME AS OF r.began AS d ON r.note = d.name",
+            "needs an equality with each column of the PRIMARY KEY",
         ),
-        ("SELECT r.ride FROM rides r JOIN riders d ON r.ride = d.id", "JOIN over rows that change"),
-        ("SELECT COUNT(*) AS n FROM riders", "GROUP BY over rows that change"),
+        ("SELECT r.ride FROM rides r FULL JOIN riders d ON r.ride = d.id", "FULL JOIN of rows that change"),
+        ("SELECT d.id FROM riders d JOIN rides r ON r.note = d.name", "is not by that key"),
+        ("SELECT r.ride FROM rides r JOIN riders d ON r.note = d.name", "that side's whole key"),
+        (
+            "SELECT r.ride FROM rides r JOIN bare FOR SYSTEM_TIME AS OF r.began AS d ON r.ride = d.ride",
+            "takes a table with a PRIMARY KEY",
+        ),
+        (
+            "SELECT r.ride FROM bare r JOIN riders FOR SYSTEM_TIME AS OF r.began AS d ON r.ride = d.id",
+            "needs a column with a WATERMARK",
+        ),
+        ("SELECT LISTAGG(name) AS n FROM riders", "LISTAGG over rows that change"),
         ("SELECT name FROM riders", "replace each other by id"),
         ("SELECT ride, bike FROM rides GROUP BY ride", "neither in GROUP BY nor in an aggregate"),
         ("SELECT COUNT(*) AS n FROM rides GROUP BY bike", "replace each other by bike"),
@@ -116,15 +137,13 @@ WINDOW = (
         ("SELECT ride, SUM(bike) AS s FROM rides GROUP BY ride", "SUM takes a number"),
         ("SELECT ride, SUM(DISTINCT fare) AS s FROM rides GROUP BY ride", "SUM(DISTINCT …) is not supported"),
         (
-            "SELECT bike, COUNT(*) AS n FROM (SELECT bike, COUNT(*) AS m FROM rides GROUP BY bike) "
-            "GROUP BY bike",
+            "SELECT DISTINCT m FROM (SELECT bike, COUNT(*) AS m FROM rides GROUP BY bike)",
             "over rows that change",
         ),
         (
-            "SELECT bike, COUNT(*) AS n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY ride ORDER BY "
-            "began) AS n FROM rides) "
-            "WHERE n = 1 GROUP BY bike",
-            "table of its own",
+            "SELECT id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY name ORDER BY id) AS n FROM riders) "
+            "WHERE n = 1",
+            "ROW_NUMBER over rows that change",
         ),
         (
             "SELECT window_start, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE bare, DESCRIPTOR(began), "

@@ -1,0 +1,47 @@
+"""Conditions of joins: what they speak of."""
+
+from sqlglot import exp
+
+from headgate.sql.scope import Attribute, Scope
+from headgate.sql.typed import Typed, call
+from headgate.sql.types import BOOLEAN
+
+
+def conjuncts(tree: exp.Expr) -> list[exp.Expr]:
+    if isinstance(tree, exp.Paren):
+        return conjuncts(tree.this)
+    if isinstance(tree, exp.And):
+        return [*conjuncts(tree.this), *conjuncts(tree.expression)]
+    return [tree]
+
+
+def find(node: exp.Column, scope: Scope) -> Attribute | None:
+    parts = [part.name for part in node.parts]
+    if len(parts) > 1 and scope.has_table(parts[0]):
+        return scope.find(parts[1], parts[0])
+    return scope.find(parts[0])
+
+
+def sides_of(tree: exp.Expr, left: Scope, right: Scope) -> set[str]:
+    """Which of the two a condition speaks of; `other` for a table that comes later."""
+    sides: set[str] = set()
+    for node in tree.find_all(exp.Column):
+        one, other = find(node, left), find(node, right)
+        parts = list(node.parts)
+        if len(parts) > 1 and (left.has_table(parts[0].name) != right.has_table(parts[0].name)):
+            one, other = (one, None) if left.has_table(parts[0].name) else (None, other)
+        if one is not None and other is not None:
+            find(node, left.joined(right))
+        sides.add("left" if one is not None else "right" if other is not None else "other")
+    return sides
+
+
+def is_key(tree: exp.Expr, left: Scope, right: Scope) -> bool:
+    if not isinstance(tree, exp.EQ):
+        return False
+    one, other = sides_of(tree.this, left, right), sides_of(tree.expression, left, right)
+    return (one, other) in (({"left"}, {"right"}), ({"right"}, {"left"}))
+
+
+def all_of(conditions: list[Typed]) -> Typed:
+    return call("{sql}", BOOLEAN, conditions, sql=" AND ".join(c.sql for c in conditions))

@@ -1,0 +1,187 @@
+"""Temporal joins: each row with the version of a table that was valid at its time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from sqlglot import exp
+
+from headgate.sql.conditions import all_of, conjuncts, is_key
+from headgate.sql.operators import Building, FilterRows, Operator, ScanRows, col, unmarked
+from headgate.sql.refusals import refuse
+from headgate.sql.relation import Relation, alter_for, event_column
+from headgate.sql.scope import Attribute, Origin, Scope
+from headgate.sql.tables import ROWTIME, SYSTEM
+from headgate.sql.typed import Typed
+from headgate.sql.types import quote
+
+if TYPE_CHECKING:
+    from headgate.sql.select import Selects
+
+
+@dataclass(eq=False)
+class VersionJoin(Operator):
+    """Each left row once, when the watermark has passed its time, with the version of the right that has the
+    greatest (time, partition, offset) not after it. A version that deletes is none."""
+
+    left: Operator
+    right: Operator
+    how: str
+    condition: Typed
+    left_time: str
+    right_time: str
+    #: What tells left rows apart beside their time.
+    row: Sequence[str]
+    #: What orders versions of the same time.
+    order: Sequence[str]
+    op: str | None
+
+    def __post_init__(self) -> None:
+        self.inputs = (self.left, self.right)
+
+    def build(self, on: Building) -> DataFrame:
+        left, right = self.left.build(on), self.right.build(on)
+        known = f"{quote(self.right_time)} <= {quote(self.left_time)}"
+        pairs = left.join(right, F.expr(f"{self.condition.sql} AND {known}"), self.how)
+        apart = list(dict.fromkeys([self.left_time, *self.row]))
+        own = [c for c in left.columns if c not in apart and c in on.mentioned]
+        theirs = [c for c in right.columns if c in on.mentioned]
+        versions = F.struct(*(col(c) for c in (self.right_time, *self.order)))
+        found = pairs.groupBy(*(col(c) for c in apart)).agg(
+            F.first(F.struct(*(unmarked(c) for c in own), F.lit(0).alias("$none"))).alias("$own"),
+            F.max_by(F.struct(*(unmarked(c) for c in theirs), F.lit(0).alias("$none")), versions).alias(
+                "$version"
+            ),
+        )
+        valid = F.lit(True) if self.op is None else F.col(f"`$version`.{quote(self.op)}") == F.lit("u")
+        if self.how == "inner":
+            found = found.filter(valid)
+        return found.select(
+            *(col(c) for c in apart),
+            *(F.col(f"`$own`.{quote(c)}").alias(c) for c in own),
+            *(F.when(valid, F.col(f"`$version`.{quote(c)}")).alias(c) for c in theirs),
+        )
+
+    def describe(self) -> str:
+        return (
+            f"Temporal join {self.how}: {self.condition.sql}, the version at {quote(self.left_time)} by "
+            f"{quote(self.right_time)}"
+        )
+
+    def state(self) -> str:
+        return (
+            "left rows until the watermark passes them; every version of the right, kept for ever: it grows "
+            "with the changes of that table"
+        )
+
+
+def join(selects: Selects, left: Relation, tree: exp.Join, how: str) -> Relation:
+    """`left` JOIN table FOR SYSTEM_TIME AS OF left.t ON …"""
+    table = tree.this
+    version = table.args["version"]
+    plain = table.copy()
+    plain.set("version", None)
+    right = selects.table(plain)
+    if how not in ("inner", "left"):
+        refuse(f"{how.upper()} JOIN … FOR SYSTEM_TIME AS OF is not supported.", tree, "INNER and LEFT are.")
+    scan = right.operator
+    if not isinstance(scan, ScanRows) or not scan.table.primary_key:
+        refuse(
+            f"FOR SYSTEM_TIME AS OF takes a table with a PRIMARY KEY, and '{table.alias_or_name}' is none.",
+            tree,
+            "CREATE TABLE … (PRIMARY KEY (k) NOT ENFORCED, WATERMARK FOR t AS …) AS SELECT … makes one.",
+        )
+    selects.check_plain(left, "A temporal join, as its left side,")
+    time = _left_time(selects, left, version.expression, tree)
+    right_time = _right_time(selects, right, scan)
+    on = conjuncts(tree.args["on"]) if tree.args.get("on") is not None else []
+    keys = [c for c in on if is_key(c, left.scope, right.scope)]
+    others = [c for c in on if not any(c is key for key in keys)]
+    _check_key(scan, keys, right.scope, tree)
+    if others and how != "inner":
+        refuse(
+            "LEFT JOIN … FOR SYSTEM_TIME AS OF takes equalities with the key only.",
+            tree,
+            "Put other conditions into CASE WHEN … THEN … END around the columns.",
+        )
+    compiler = selects.compiler(left.scope.joined(right.scope))
+    operator: Operator = VersionJoin(
+        left.operator,
+        right.operator,
+        how,
+        all_of([compiler.condition(c) for c in keys]),
+        time,
+        right_time,
+        left.coordinates,
+        right.coordinates,
+        right.op,
+    )
+    for other in others:
+        operator = FilterRows(operator, compiler.condition(other))
+    theirs = [
+        (alias, replace(a, origin=None, nullable=a.nullable or how == "left"))
+        for alias, a in right.scope.columns
+    ]
+    # The left's times go on; the table it was read from cannot choose another.
+    scope = Scope((*left.scope.columns, *theirs))
+    return replace(left, operator=operator, scope=scope, stateful=True)
+
+
+def _left_time(selects: Selects, left: Relation, tree: exp.Expr, node: exp.Expr) -> str:
+    attribute = selects.compiler(left.scope).compile(tree).attribute
+    found = None if attribute is None else event_column(left, attribute, selects.default_delay_ms)
+    if attribute is None or found is None:
+        remedy = (
+            f"{alter_for(attribute)} gives it one."
+            if attribute is not None and attribute.origin is not None
+            else "It must be a column of the table on the left as it is, with its WATERMARK."
+        )
+        refuse("FOR SYSTEM_TIME AS OF needs a column with a WATERMARK.", node, remedy)
+    if not left.coordinates:
+        refuse(
+            "FOR SYSTEM_TIME AS OF needs rows of a table or of a join on its left.",
+            node,
+            "Write the inner query into a table of its own.",
+        )
+    return found[0]
+
+
+def _right_time(selects: Selects, right: Relation, scan: ScanRows) -> str:
+    """The watermark's column, or else the time of the records."""
+    mark = scan.table.watermark
+    column = ROWTIME if mark is None else mark.column
+    if mark is None:
+        selects.warn(
+            f"Table '{scan.table.name}' has no WATERMARK: its versions are valid from the time of "
+            f"their records on."
+        )
+    kind = SYSTEM[column] if column in SYSTEM else scan.table.columns[column].dataType
+    attribute = Attribute(column, scan.ref(column), kind, False, Origin(scan, column))
+    found = event_column(right, attribute, selects.default_delay_ms)
+    assert found is not None
+    return found[0]
+
+
+def _check_key(scan: ScanRows, keys: list[exp.Expr], scope: Scope, tree: exp.Join) -> None:
+    named: set[str] = set()
+    for key in keys:
+        for node in key.find_all(exp.Column):
+            found = scope.find(node.name, node.table or None) if _of(scope, node) else None
+            if found is not None and found.origin is not None and node.parent is key:
+                named.add(found.origin.column)
+    missing = [name for name in scan.table.primary_key if name not in named]
+    if missing:
+        refuse(
+            f"FOR SYSTEM_TIME AS OF needs an equality with each column of the PRIMARY KEY of "
+            f"'{scan.table.name}': {', '.join(missing)} has none.",
+            tree,
+            f"Add ON … = {missing[0]}.",
+        )
+
+
+def _of(scope: Scope, node: exp.Column) -> bool:
+    return not node.table or scope.has_table(node.table)
