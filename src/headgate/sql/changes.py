@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.internal import InternalFunction
+from pyspark.sql.types import StructField, StructType
 
 from headgate.errors import InvalidRequest
 from headgate.sql import stages
-from headgate.sql.operators import Building, Operator, col, unmarked
+from headgate.sql.functions.retracting import values_left
+from headgate.sql.operators import Building, Operator, ProjectRows, col, unmarked
 from headgate.sql.relation import Relation, maps_of
-from headgate.sql.stateful import FOR_EVER
-from headgate.sql.types import quote
+from headgate.sql.stateful import FOR_EVER, AggregateRows
+from headgate.sql.typed import Typed, column
+from headgate.sql.types import BIGINT, STRING, quote
 
 if TYPE_CHECKING:
     from headgate.sql.select import Selects
@@ -62,7 +65,10 @@ class RowChanges(Operator):
         two = one.groupBy(*(col(k) for k in self.keys)).agg(
             F.reverse(F.array_sort(InternalFunction.collect_top_k(whole, 2, False))).alias("$two")
         )
-        same = "size(`$two`) = 2 AND `$two`[0].`$alive` = `$two`[1].`$alive` AND `$two`[0].`$row` <=> `$two`[1].`$row`"
+        same = (
+            "size(`$two`) = 2 AND `$two`[0].`$alive` = `$two`[1].`$alive` AND "
+            + "`$two`[0].`$row` <=> `$two`[1].`$row`"
+        )
         both = (
             "filter(array(named_struct('sign', 1, 'of', get(`$two`, 0)), named_struct('sign', -1, 'of', "
             f"get(`$two`, 1))), x -> x.of.`$alive` AND NOT ({same}))"
@@ -108,3 +114,40 @@ def changes(selects: Selects, relation: Relation, key: Sequence[str] = ()) -> Re
         stateful=True,
     )
     return stages.cut(selects, made, list(key) or list(relation.key))
+
+
+def one_of_each(selects: Selects, relation: Relation, key: Sequence[str]) -> Relation:
+    """Rows that change, told apart by fewer columns than their key: of those that are the same then, the one
+    whose other columns of the key are the greatest."""
+    others = [ref for ref in relation.key if ref not in key]
+    attributes = {a.ref: a for _, a in relation.scope.columns}
+    names = ", ".join(attributes[ref].name for ref in others if ref in attributes)
+    selects.warn(
+        f"Rows that differ in {names} only are one row of the table: the one with the greatest {names}."
+    )
+    made = changes(selects, relation, key)
+    assert made.sign is not None
+    rest = [ref for ref in dict.fromkeys([*others, *attributes]) if ref not in key and ref in attributes]
+    rest = [ref for ref in rest if made.scope.by_ref(ref) is not None]
+    fields = ", ".join(f"'f{n}', {quote(ref)}" for n, ref in enumerate(rest))
+    whole = StructType([StructField(f"f{n}", attributes[ref].type) for n, ref in enumerate(rest)])
+    best, live, op = (selects.refs.new(name) for name in ("$best", "$live", "$op"))
+    operator = AggregateRows(
+        made.operator,
+        [(ref, column(ref, attributes[ref].type, True)) for ref in key],
+        [
+            (best, Typed(f"array_max({values_left(f'named_struct({fields})', quote(made.sign))})", whole)),
+            (live, Typed(f"sum({quote(made.sign)})", BIGINT, False)),
+        ],
+        taken_back=True,
+    )
+    added = [(ref, Typed(f"{quote(best)}.f{n}", attributes[ref].type)) for n, ref in enumerate(rest)]
+    added.append((op, Typed(f"CASE WHEN {quote(live)} > 0 THEN 'u' ELSE 'd' END", STRING, False)))
+    return replace(
+        relation,
+        operator=ProjectRows(operator, list(key), added),
+        key=tuple(key),
+        op=op,
+        coordinates=(),
+        stateful=True,
+    )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pyspark.sql.types import NullType, StructField, StructType
 
 from headgate.errors import InvalidRequest
+from headgate.sql.changes import one_of_each
 from headgate.sql.planner import Options, Plan, Planned, check_names, finish, planned
 from headgate.sql.relation import Relation
 from headgate.sql.statements import CreateTable, InsertInto
@@ -117,8 +118,8 @@ def _into(found: Planned, target: TableInfo, listed: tuple[str, ...], options: O
         if must and stored.nullable:
             stored = _checked(stored, field.name, target, found.relation)
         columns.append((field.name, replace(stored, attribute=attribute)))
-    _check_changes(found.relation, columns, target)
-    return finish(found.relation, columns, options, found.warnings)
+    relation = _by_key(found, columns, target)
+    return finish(relation, columns, options, found.warnings)
 
 
 def _match(columns: list[tuple[str, Typed]], target: TableInfo, listed: tuple[str, ...]) -> dict[str, Typed]:
@@ -167,10 +168,11 @@ def _checked(value: Typed, name: str, target: TableInfo, relation: Relation) -> 
     return replace(value, sql=sql, nullable=bool(only))
 
 
-def _check_changes(relation: Relation, columns: list[tuple[str, Typed]], target: TableInfo) -> None:
-    """Rows that change need a table that is told by the same key."""
+def _by_key(found: Planned, columns: list[tuple[str, Typed]], target: TableInfo) -> Relation:
+    """Rows that change need a table that is told by the same key, or by a part of it."""
+    relation = found.relation
     if relation.changelog == "append":
-        return
+        return relation
     if target.changelog == "append":
         raise InvalidRequest(
             f"The rows of this query change, and table '{target.name}' is append-only.",
@@ -184,10 +186,14 @@ def _check_changes(relation: Relation, columns: list[tuple[str, Typed]], target:
             f"({', '.join(target.primary_key)}).",
             "Add GROUP BY.",
         )
-    if set(key) != set(target.primary_key):
-        shown = ", ".join(name or "a column that it does not give" for name in key)
-        raise InvalidRequest(
-            f"Rows of the query replace each other by ({shown}), those of table '{target.name}' by "
-            f"({', '.join(target.primary_key)}).",
-            "Make the PRIMARY KEY the columns of GROUP BY, or of PARTITION BY.",
-        )
+    if set(key) == set(target.primary_key):
+        return relation
+    if set(target.primary_key) < set(key):
+        wanted = [ref for ref in relation.key if names.get(ref) in target.primary_key]
+        return one_of_each(found.selects, relation, wanted)
+    shown = ", ".join(name or "a column that it does not give" for name in key)
+    raise InvalidRequest(
+        f"Rows of the query replace each other by ({shown}), those of table '{target.name}' by "
+        f"({', '.join(target.primary_key)}).",
+        "Make the PRIMARY KEY the columns of GROUP BY, or of PARTITION BY.",
+    )

@@ -123,8 +123,12 @@ class Planned:
 
     relation: Relation
     columns: list[tuple[str, Typed]]
-    warnings: tuple[str, ...]
+    selects: Selects
     limit: int | None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(self.selects.warnings)
 
 
 def plan(query: Query | exp.Query, tables: Tables, options: Options | None = None) -> Plan:
@@ -156,7 +160,7 @@ def planned(query: Query | exp.Query, tables: Tables, options: Options) -> Plann
         (attribute.name, column(attribute.ref, attribute.type, attribute.nullable, attribute))
         for _, attribute in relation.scope.visible()
     ]
-    return Planned(relation, columns, tuple(selects.warnings), limit)
+    return Planned(relation, columns, selects, limit)
 
 
 def finish(

@@ -25,7 +25,7 @@ def retracting(name: str, args: list[Typed], distinct: bool, sign: str) -> tuple
         made = total if name == "SUM" else f"{total} / {count}"
         return f"CASE WHEN {count} > 0 THEN CAST({made} AS {spark_name(kind)}) END", kind, True
     if name in ("MIN", "MAX") or (name == "COUNT" and distinct):
-        left = _values_left(value, sign)
+        left = values_left(value, sign)
         if name == "COUNT":
             return f"CAST(size({left}) AS BIGINT)", BIGINT, False
         return f"array_{name.lower()}({left})", kind, nullable
@@ -36,8 +36,8 @@ def retracting(name: str, args: list[Typed], distinct: bool, sign: str) -> tuple
     )
 
 
-def _values_left(value: str, sign: str) -> str:
+def values_left(value: str, sign: str) -> str:
     """The different values that came more often than they were taken back."""
     came = f"collect_list(CASE WHEN {value} IS NOT NULL THEN named_struct('v', {value}, 's', {sign}) END)"
-    signs = f"aggregate(filter({came}, x -> x.v = v), 0, (all, x) -> all + x.s)"
+    signs = f"aggregate(filter({came}, x -> x.v <=> v), 0, (all, x) -> all + x.s)"
     return f"filter(array_distinct(transform({came}, x -> x.v)), v -> {signs} > 0)"
