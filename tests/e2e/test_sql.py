@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from headgate.datagen import Orders, produce
-from headgate.datagen.scenario import Record, Schema
+from headgate.datagen.scenario import Record, Scenario, Schema
 from tests.conftest import PEPPER
 from tests.e2e.commands import refused
 from tests.support.ledger import read_duckdb, read_pyiceberg
@@ -85,7 +85,7 @@ class Some:
     name = "orders"
     counted = "orders"
 
-    def __init__(self, whole: Orders, records: list[Record]) -> None:
+    def __init__(self, whole: Scenario, records: list[Record]) -> None:
         self._whole = whole
         self._records = records
 

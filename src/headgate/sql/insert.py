@@ -188,7 +188,7 @@ def _by_key(found: Planned, columns: list[tuple[str, Typed]], target: TableInfo)
         )
     if set(key) == set(target.primary_key):
         return relation
-    if set(target.primary_key) < set(key):
+    if None not in key and set(target.primary_key) < set(key):
         wanted = [ref for ref in relation.key if names.get(ref) in target.primary_key]
         return one_of_each(found.selects, relation, wanted)
     shown = ", ".join(name or "a column that it does not give" for name in key)
