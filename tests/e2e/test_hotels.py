@@ -255,9 +255,9 @@ def check(
     """The table in both formats, row by row. Rows of the end are left out."""
     iceberg = stack.runtime.iceberg
     for read in (
-        lambda: read_duckdb(iceberg, "local", topic),
-        lambda: read_pyiceberg(iceberg, "local", topic),
-        lambda: read_delta_duckdb(folder_of(stack, topic)),
+        partial(read_duckdb, iceberg, "local", topic),
+        partial(read_pyiceberg, iceberg, "local", topic),
+        partial(read_delta_duckdb, folder_of(stack, topic)),
     ):
         rows: dict[Any, dict[str, Any]] = {}
         for row in read():
