@@ -16,9 +16,24 @@ from headgate.spark import Driver, build_session
 from headgate.statements.runnable import Job, Output
 from headgate.store import StatementRecord, Statements, Store
 from headgate.tables.lane import SESSION
-from tests.integration.statements.plans import EVENTS, Table, Watermark, counts, keep_last, projection
+from tests.integration.statements.plans import (
+    EVENTS,
+    Table,
+    Watermark,
+    copies,
+    counts,
+    keep_last,
+    projection,
+    windows_then_totals,
+)
 
-PLANS = {"projection": projection, "counts": counts, "last": keep_last}
+PLANS = {
+    "projection": projection,
+    "counts": counts,
+    "last": keep_last,
+    "copies": copies,
+    "totals": windows_then_totals,
+}
 
 
 def job_of(record: StatementRecord) -> Job:

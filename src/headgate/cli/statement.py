@@ -53,16 +53,27 @@ def show(name: NameArgument, data: DataOption = None, json: JsonOption = False) 
         ("since", f"{age(found['age'])} ago"),
         ("wanted", found["desired"]),
     ]
-    fields += [
-        (key.replace("_", " "), _text(value)) for key, value in found["detail"].items() if value is not None
-    ]
+    detail = dict(found["detail"])
+    steps = detail.pop("steps", None)
+    fields += [(key.replace("_", " "), _text(value)) for key, value in detail.items() if value is not None]
     print_fields(name, fields)
+    if steps:
+        say("")
+        print_steps(steps)
     say("")
     say_lines(found["script"])
     if found["events"]:
         say("")
         rows = [(age(event["age"]), event["kind"], event["message"]) for event in found["events"]]
         print_table("Events", ("AGO", "EVENT", "MESSAGE"), rows)
+
+
+def print_steps(steps: list[dict[str, Any]]) -> None:
+    """The queries of a statement that Spark cannot run as one."""
+    keys = ("batch", "batch_seconds", "lag", "state_rows", "state_bytes")
+    rows = [(s["step"], ", ".join(s["reads"]), *("–" if s[k] is None else s[k] for k in keys)) for s in steps]
+    columns = ("STEP", "READS", "BATCH", "BATCH SECONDS", "LAG", "STATE ROWS", "STATE BYTES")
+    print_table("Steps", columns, rows)
 
 
 @app.command()

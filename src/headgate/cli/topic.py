@@ -25,7 +25,7 @@ class From(StrEnum):
 
 @app.command("list")
 def list_topics(
-    internal: Annotated[bool, typer.Option("--internal", help="Kafka's own topics too.")] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="Internal topics too.")] = False,
     data: DataOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -57,8 +57,9 @@ def create(
 ) -> None:
     """Make a topic."""
     from headgate.kafka import Topics
-    from headgate.kafka.topics import BROKER_DEFAULT
+    from headgate.kafka.topics import BROKER_DEFAULT, check_not_reserved
 
+    check_not_reserved(name)
     settings = dict(parse_setting(text) for text in config or [])
     with connect(data) as client:
         topics = Topics(kafka_access(client, data))
@@ -178,7 +179,9 @@ def delete(
 ) -> None:
     """Delete a topic and the records in it. A table made of it stays, and stops growing."""
     from headgate.kafka import Topics
+    from headgate.kafka.topics import check_not_reserved
 
+    check_not_reserved(name)
     with connect(data) as client:
         topics = Topics(kafka_access(client, data))
     topics.describe(name)

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from headgate.config import Statements as StatementSettings
 from headgate.errors import StatementFailed, TerminalError, TransientError
 from headgate.kafka.access import KafkaAccess
-from headgate.kafka.topics import Topics
+from headgate.kafka.topics import Topics, is_reserved
+from headgate.kafka.transactional import end_open
 from headgate.model import StatementState
 from headgate.registry.client import SchemaSource
 from headgate.statements.checkpoint import Checkpoint
@@ -22,6 +23,8 @@ from headgate.statements.options import StatementOptions
 from headgate.statements.progress import Totals
 from headgate.statements.query import Running, StatementQuery
 from headgate.statements.runnable import Job
+from headgate.statements.staged import StagedQuery, check_steps, running_of
+from headgate.statements.stages import create_topics, delete_topics, stage_topics
 from headgate.statements.takeover import (
     Rebuild,
     check_nothing_is_half_done,
@@ -40,7 +43,12 @@ WELL_SECONDS = 60.0
 # How often a statement that runs is reported, and how often the loop looks.
 REPORT_SECONDS, LOOK_SECONDS = 1.0, 0.1
 WORKERS = 4
+# How often records between the queries of a statement are deleted that nobody will read again.
+CLEAN_SECONDS = 30.0
 ENDED = (StatementState.STOPPED, StatementState.FAILED, StatementState.COMPLETED)
+
+
+Query = StatementQuery | StagedQuery
 
 
 @dataclass
@@ -48,12 +56,14 @@ class _Task:
     """One statement in the engine. `doing`: it is being started or stopped, in a worker."""
 
     record: StatementRecord
-    query: StatementQuery | None = None
-    doing: Future[StatementQuery | None] | None = None
+    query: Query | None = None
+    doing: Future[Query | None] | None = None
     failures: int = 0
     retry_at: float = 0.0
     started_at: float = 0.0
     reported_at: float = 0.0
+    cleaned_at: float = 0.0
+    cleaning: Future[None] | None = None
     totals: Totals = field(default_factory=Totals)
     told: Mapping[str, Any] | None = None
 
@@ -134,7 +144,8 @@ class StatementLoop:
                         record.id, StatementState.STOPPED, "by request", self._detail(task)
                     )
             case "deleted":
-                task.doing = self._workers.submit(self._delete, record, query)
+                if time.monotonic() >= task.retry_at:
+                    task.doing = self._workers.submit(self._delete, record, query, task.cleaning)
 
     def _collect(self, task: _Task) -> None:
         """Take in what a worker has done."""
@@ -143,13 +154,13 @@ class StatementLoop:
             return
         task.doing = None
         error = doing.exception()
+        before, task.query = task.query, None
         if isinstance(error, Exception):
-            task.query = None
-            self._failed(task, error)
+            self._failed(task, error, before)
             return
         if error is not None:
             raise error
-        before, task.query = task.query, doing.result()
+        task.query = doing.result()
         if task.query is not None:
             task.started_at = time.monotonic()
             self._tell(task, StatementState.RUNNING, "")
@@ -163,10 +174,9 @@ class StatementLoop:
         assert query is not None
         query.poll()
         if not query.is_active:
-            task.query = None
             error = query.failure()
             if error is not None:
-                self._failed(task, error, query)
+                task.doing = self._workers.submit(self._wind_up, query, error)
             else:
                 # A schema was learned: it goes on with that at once.
                 task.doing = self._workers.submit(self._start, task.record, task.totals, query)
@@ -178,8 +188,20 @@ class StatementLoop:
             task.failures = 0
         if now - task.reported_at >= REPORT_SECONDS:
             self._tell(task, StatementState.RUNNING, "")
+        if isinstance(query, StagedQuery):
+            self._clean(task, query, now)
 
-    def _failed(self, task: _Task, error: Exception, query: StatementQuery | None = None) -> None:
+    def _clean(self, task: _Task, query: StagedQuery, now: float) -> None:
+        if task.cleaning is not None and task.cleaning.done():
+            if (error := task.cleaning.exception()) is not None:
+                # Nothing is lost but disk space, and the next time does what this one did not.
+                log.warning("Statement '%s' keeps what its steps have read: %s", task.record.name, error)
+            task.cleaning = None
+        if task.cleaning is None and now - task.cleaned_at >= CLEAN_SECONDS:
+            task.cleaned_at = now
+            task.cleaning = self._workers.submit(query.delete_done)
+
+    def _failed(self, task: _Task, error: Exception, query: Query | None = None) -> None:
         name, detail = task.record.name, self._detail(task, query)
         if isinstance(error, TerminalError):
             log.warning("Statement '%s' has failed: %s", name, error)
@@ -199,45 +221,56 @@ class StatementLoop:
 
     # -- in workers
 
-    def _start(
-        self, record: StatementRecord, totals: Totals, query: StatementQuery | None = None
-    ) -> StatementQuery:
+    def _start(self, record: StatementRecord, totals: Totals, query: Query | None = None) -> Query:
         """Takes a statement up, for the first time or again; `query`: one that has ended and knows more."""
-        options = StatementOptions.from_dict(record.options)
         if not record.settled:
-            settled = self._settle(record, options)
+            settled = self._settle(record, StatementOptions.from_dict(record.options))
             self._statements.settle(record.id, settled)
         else:
             settled = dict(record.settled)
         self._check_topics(record, settled["topics"])
         if query is None:
-            query = self._query(record, options, settled, totals)
+            query = self._query(record, settled, totals)
         known = settled.get("rebuild")
         query.start(None if known is None else Rebuild.from_dict(known))
         return query
 
-    def _restart(self, record: StatementRecord, query: StatementQuery) -> StatementQuery:
+    def _restart(self, record: StatementRecord, query: Query) -> Query:
         query.stop()
         return self._start(record, query.totals, query)
 
-    def _stop(self, query: StatementQuery) -> None:
+    def _stop(self, query: Query) -> None:
         query.stop()
 
-    def _delete(self, record: StatementRecord, query: StatementQuery | None) -> None:
+    def _wind_up(self, query: Query, error: Exception) -> None:
+        """After a failure: none of its queries goes on alone."""
+        query.stop()
+        raise error
+
+    def _delete(self, record: StatementRecord, query: Query | None, cleaning: Future[None] | None) -> None:
         if query is not None:
             query.stop(0)
+        if cleaning is not None:
+            wait([cleaning])
+        steps = len(record.settled.get("steps") or ()) + 1
+        for step in range(1, steps):
+            own = running_of(self._running(record, record.settled), step, steps)
+            end_open(self._access, own.writer, own.tasks)
+            Checkpoint(self._spark, own.checkpoint).delete()
+        delete_topics(self._access, record.id)
         Checkpoint(self._spark, self._checkpoint(record.id)).delete()
         self._statements.remove(record.id)
 
-    def _query(
-        self,
-        record: StatementRecord,
-        options: StatementOptions,
-        settled: Mapping[str, Any],
-        totals: Totals | None = None,
-    ) -> StatementQuery:
-        ours = self._settings
-        running = Running(
+    def _query(self, record: StatementRecord, settled: Mapping[str, Any], totals: Totals) -> Query:
+        job, running = self._make(record), self._running(record, settled)
+        stages = stage_topics(record.id, job.runnable.stages)
+        check_steps(record.name, settled.get("steps") or (), list(stages.values()))
+        kind = StagedQuery if stages else StatementQuery
+        return kind(self._spark, self._access, self._schemas, job, running, totals)
+
+    def _running(self, record: StatementRecord, settled: Mapping[str, Any]) -> Running:
+        ours, options = self._settings, StatementOptions.from_dict(record.options)
+        return Running(
             record.id,
             self._checkpoint(record.id),
             settled["tasks"],
@@ -247,19 +280,22 @@ class StatementLoop:
             options.on_bad_record == "skip",
             settled.get("starts") or {},
         )
-        return StatementQuery(
-            self._spark, self._access, self._schemas, self._make(record), running, totals or Totals()
-        )
 
     def _settle(self, record: StatementRecord, options: StatementOptions) -> dict[str, Any]:
         """What stays as it is from the first batch on."""
         job = self._make(record)
-        sources = sorted({source.table.name for source in job.runnable.sources})
-        found: dict[str, Any] = {
-            "tasks": self._settings.tasks,
-            "topics": self._topic_ids(sources),
-            "starts": dict(options.starts or {}),
-        }
+        stages = stage_topics(record.id, job.runnable.stages)
+        queries = [*(stage.runnable for stage in job.runnable.stages), job.runnable]
+        read = {source.table.name for query in queries for source in query.sources}
+        found: dict[str, Any] = {"tasks": self._settings.tasks, "starts": dict(options.starts or {})}
+        if stages:
+            found["steps"] = [stage.codec.mark for stage in stages.values()]
+            if options.initial_offset_from is not None:
+                raise _no_takeover(f"Statement '{record.name}'")
+            create_topics(self._access, stages.values(), self._settings.tasks)
+        found["topics"] = self._topic_ids(
+            sorted(read - stages.keys()) + [stage.topic for stage in stages.values()]
+        )
         if options.initial_offset_from is not None:
             found |= self._taken_over(job, options.initial_offset_from)
         return found
@@ -271,6 +307,8 @@ class StatementLoop:
                 f"Statement '{name}' still runs: nothing can go on where it is.",
                 f"Stop it first: `headgate statement stop {name}`; then start this one again.",
             )
+        if other.settled.get("steps"):
+            raise _no_takeover(f"Statement '{name}'")
         reached = Checkpoint(self._spark, self._checkpoint(other.id)).reached()
         if reached is None:
             raise StatementFailed(
@@ -311,7 +349,7 @@ class StatementLoop:
             self._statements.report(task.record.id, state, reason, detail)
             task.told = said
 
-    def _detail(self, task: _Task, query: StatementQuery | None = None) -> dict[str, Any]:
+    def _detail(self, task: _Task, query: Query | None = None) -> dict[str, Any]:
         """The last known of what there is no news of."""
         found = dict(task.record.detail)
         if query is None:
@@ -319,6 +357,8 @@ class StatementLoop:
         task.totals = query.totals
         found |= query.totals.to_dict()
         found["watermarks"] = {topic: _text(time_ms) for topic, time_ms in query.watermarks().items()}
+        if isinstance(query, StagedQuery):
+            found["steps"] = query.steps()
         progress = query.progress
         if progress is not None:
             found |= {
@@ -326,15 +366,27 @@ class StatementLoop:
                 "batch_seconds": progress.seconds,
                 "watermark": _text(progress.watermark_ms),
                 "lag": progress.lag,
-                "lags": {topic: sum(behind.values()) for topic, behind in progress.behind.items()},
+                "lags": {
+                    topic: sum(behind.values())
+                    for topic, behind in progress.behind.items()
+                    if not is_reserved(topic)
+                },
                 "offsets": {
                     topic: {str(p): offset for p, offset in ends.items()}
                     for topic, ends in progress.offsets.items()
+                    if not is_reserved(topic)
                 },
                 "state_rows": progress.state_rows,
                 "state_bytes": progress.state_bytes,
             }
         return found
+
+
+def _no_takeover(who: str) -> StatementFailed:
+    return StatementFailed(
+        f"{who} runs in several steps: what is under way between them cannot be taken over.",
+        "Delete this statement, and create it without initial-offset-from.",
+    )
 
 
 def _writer(statement_id: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -22,6 +22,8 @@ from headgate.model import Topic
 BROKER_DEFAULT = -1
 POLL_SECONDS = 0.01
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+# Topics of Headgate's own begin so.
+RESERVED = "__headgate"
 URL_SAFE = str.maketrans("+/", "-_")
 
 # No topic can have a name that the broker calls invalid, so to describe one is to find nothing.
@@ -34,6 +36,19 @@ def check_topic_name(name: str) -> None:
         raise InvalidRequest(
             f"'{name}' cannot be the name of a topic.",
             "Letters, digits, dots, dashes and underscores, up to 249 of them.",
+        )
+    check_not_reserved(name)
+
+
+def is_reserved(name: str) -> bool:
+    return name.startswith(RESERVED)
+
+
+def check_not_reserved(name: str) -> None:
+    if is_reserved(name):
+        raise InvalidRequest(
+            f"'{name}' is a name of Headgate's own: topics that begin with '{RESERVED}' are internal.",
+            "Choose another name.",
         )
 
 
@@ -55,13 +70,21 @@ class Topics:
         return str(found)
 
     def list(self, include_internal: bool = False) -> list[Topic]:
-        """By name. Internal are those the broker calls so: consumer offsets, transaction state."""
+        """By name. Internal are those the broker calls so (consumer offsets, transaction state), and ours."""
         try:
             names = list(self._link.admin.list_topics(timeout=self._timeout).topics)
         except KafkaException as error:
             raise self._link.failure(error, "list topics") from error
         found = self.describe_many(names)
         return [found[name] for name in sorted(found) if include_internal or not found[name].internal]
+
+    def beginning_with(self, prefix: str) -> Sequence[str]:
+        """The names of all that begin so, internal ones too."""
+        try:
+            names = list(self._link.admin.list_topics(timeout=self._timeout).topics)
+        except KafkaException as error:
+            raise self._link.failure(error, "list topics") from error
+        return sorted(name for name in names if name.startswith(prefix))
 
     def describe(self, name: str) -> Topic:
         found = self.describe_many([name])
@@ -112,6 +135,18 @@ class Topics:
         self._wait(
             lambda: not self.describe_many([name]), f"topic '{name}' is being deleted, but still there"
         )
+
+    def delete_before(self, name: str, offsets: Mapping[int, int]) -> None:
+        """Records before these offsets, by partition, are gone for good."""
+        places = [TopicPartition(name, partition, offset) for partition, offset in offsets.items()]
+        if not places:
+            return
+        try:
+            asked = self._link.admin.delete_records(places, request_timeout=self._timeout)
+            for future in asked.values():
+                future.result()
+        except KafkaException as error:
+            raise self._link.failure(error, f"delete records of topic '{name}'") from error
 
     def config(self, name: str) -> dict[str, str]:
         """All of the topic's configuration, defaults included."""
@@ -185,7 +220,7 @@ def _topic(found: TopicDescription) -> Topic:
     partitions = tuple(sorted(partition.id for partition in found.partitions))
     # librdkafka writes ids in plain base64, Kafka's own tools in the form that is safe in file names.
     topic_id = str(found.topic_id).translate(URL_SAFE)
-    return Topic(found.name, topic_id, partitions, found.is_internal)
+    return Topic(found.name, topic_id, partitions, found.is_internal or is_reserved(found.name))
 
 
 def _text(entry: ConfigEntry) -> str:

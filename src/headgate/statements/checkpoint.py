@@ -54,6 +54,24 @@ class Checkpoint:
         later = next((number for number in planned if number > batch), None)
         return Reached(batch, offsets, int(watermark), later, json.loads(metadata)["conf"])
 
+    def passed(self, topic: str) -> Mapping[int, int] | None:
+        """Where in a topic no batch will ever read before again; None while nothing of it was read.
+
+        A query that reads it twice may be farther with one reading than with the other.
+        """
+        done = self._numbers("commits")
+        if not done:
+            return None
+        readings: list[dict[int, int]] = []
+        for line in self._lines("offsets", done[-1])[2:]:
+            found = (json.loads(line) if line != "-" else {}).get(topic)
+            if found is not None:
+                readings.append({int(partition): int(offset) for partition, offset in found.items()})
+        if not readings:
+            return None
+        known = set.intersection(*(set(reading) for reading in readings))
+        return {partition: min(reading[partition] for reading in readings) for partition in sorted(known)}
+
     def begin_batch(
         self, number: int, topics: Sequence[str], offsets: Offsets, watermark_ms: int, conf: Mapping[str, str]
     ) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -49,6 +49,29 @@ class Progress:
             state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
         )
 
+    @classmethod
+    def together(cls, steps: "Sequence[Progress]") -> "Progress":
+        """Of several queries that are one statement, in order: the one that is behind counts."""
+        offsets: dict[str, dict[int, int]] = {}
+        behind: dict[str, dict[int, int]] = {}
+        for step in steps:
+            for topic, ends in step.offsets.items():
+                known = offsets.setdefault(topic, {})
+                known |= {p: min(known.get(p, end), end) for p, end in ends.items()}
+            for topic, waiting in step.behind.items():
+                late = behind.setdefault(topic, {})
+                late |= {p: max(late.get(p, 0), count) for p, count in waiting.items()}
+        times = [step.watermark_ms for step in steps if step.watermark_ms is not None]
+        return cls(
+            batch=steps[-1].batch,
+            seconds=max(step.seconds for step in steps),
+            watermark_ms=min(times, default=None),
+            offsets=offsets,
+            behind=behind,
+            state_rows=sum(step.state_rows for step in steps),
+            state_bytes=sum(step.state_bytes for step in steps),
+        )
+
     @property
     def lag(self) -> int:
         return sum(sum(partitions.values()) for partitions in self.behind.values())
@@ -67,13 +90,15 @@ class Totals:
     bad_rows: int = 0
 
     def add(
-        self, told: Mapping[str, Any], scans: Iterable[Mapping[str, Any]], out: Mapping[str, Any]
+        self, told: Mapping[str, Any], scans: Iterable[Mapping[str, Any]], out: Mapping[str, Any] | None
     ) -> None:
-        self.batches += 1
+        """`out` is None for a batch whose rows stay within the statement."""
         for seen in scans:
             self.rows_in += seen.get(ROWS) or 0
             self.bad_rows += seen.get(BAD) or 0
-        self.rows_out += out.get(ROWS) or 0
+        if out is not None:
+            self.batches += 1
+            self.rows_out += out.get(ROWS) or 0
         for operator in told.get("stateOperators") or ():
             self.late_rows += operator.get("numRowsDroppedByWatermark") or 0
 

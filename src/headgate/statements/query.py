@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.errors import HeadgateError, NotFound, StatementFailed
 from headgate.kafka.access import KafkaAccess
-from headgate.kafka.topics import Topics
+from headgate.kafka.topics import Topics, is_reserved
 from headgate.kafka.transactional import end_open
 from headgate.registry.client import SchemaSource
 from headgate.statements import runnable as r
@@ -23,7 +23,8 @@ from headgate.statements.clock import SourceClock
 from headgate.statements.event_time import EventTime
 from headgate.statements.progress import Progress, Totals, ran
 from headgate.statements.scan import Reading, scan
-from headgate.statements.sink import NULL_IN, TopicSink, check_output, prepare_output
+from headgate.statements.sink import NULL_IN, Sink, TopicSink, check_output, prepare_output
+from headgate.statements.stages import StageSink, StageTopic, scan_stage
 from headgate.statements.takeover import REBUILD_BATCHES, Rebuild, plan_rebuild
 from headgate.statements.topics import TopicReader
 from headgate.tables.records import BAD_RECORD_PLACE
@@ -81,17 +82,20 @@ class StatementQuery:
         job: r.Job,
         running: Running,
         totals: Totals | None = None,
+        stages: Mapping[str, StageTopic] | None = None,
     ) -> None:
-        check_output(job.runnable, job.output)
+        """`stages`: those before this query, by the names under which it scans them."""
+        self._check(job)
         self._spark = spark
         self._access = access
         self._schemas = schemas
         self._job = job
         self._running = running
+        self._stages = stages or {}
         self._topics = Topics(access)
         self._readers: dict[str, TopicReader] = {}
         self._query: StreamingQuery | None = None
-        self._sink: TopicSink | None = None
+        self._sink: Sink | None = None
         self._started = threading.Event()
         self._event_time = EventTime()
         #: By the name of an observation: the topic that it is about.
@@ -99,6 +103,22 @@ class StatementQuery:
         self._last_told, self._looked_at_ends = "", False
         self.totals = totals or Totals()
         self.progress: Progress | None = None
+
+    # -- what a stage does in another way
+
+    def _check(self, job: r.Job) -> None:
+        check_output(job.runnable, job.output)
+
+    def _open_sink(self, silent_before: int) -> Sink:
+        encoding = prepare_output(self._job.output, self._access, self._schemas)
+        running = self._running
+        return self._make_sink(
+            self._job.output, encoding, self._access, running.writer, running.tasks, silent_before
+        )
+
+    def _left(self, observed: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """What is known of the rows of a batch that left the statement."""
+        return observed.get(_OUT) or {}
 
     # -- start and stop
 
@@ -114,12 +134,8 @@ class StatementQuery:
 
     def _begin(self, rebuild: Rebuild | None) -> None:
         frame = self.frame()
-        encoding = prepare_output(self._job.output, self._access, self._schemas)
         running = self._running
-        silent = 0 if rebuild is None else REBUILD_BATCHES
-        self._sink = self._make_sink(
-            self._job.output, encoding, self._access, running.writer, running.tasks, silent
-        )
+        self._sink = self._open_sink(0 if rebuild is None else REBUILD_BATCHES)
         end_open(self._access, running.writer, running.tasks)
         checkpoint = Checkpoint(self._spark, running.checkpoint)
         while rebuild is not None and plan_rebuild(frame, checkpoint, rebuild):
@@ -182,13 +198,19 @@ class StatementQuery:
 
         def scanned(source: r.Source) -> DataFrame:
             table, watermark = source.table, source.watermark
+            name = f"scan{len(self._scans)}"
+            stage = self._stages.get(table.name)
+            if stage is not None:
+                self._scans[name] = stage.topic
+                self._check_stage(stage)
+                every = Reading(self._access.spark_options(), max_rows=self._running.max_rows)
+                return scan_stage(session, stage, table, every, name)
             reader = self._readers.get(table.name)
             if reader is None:
                 reader = self._readers[table.name] = TopicReader(
                     table, self._schemas, self._access, self._running.skip_bad
                 )
             partitions = self._partitions(table.name)
-            name = f"scan{len(self._scans)}"
             self._scans[name] = table.name
             if watermark is not None:
                 clock = SourceClock(watermark.delay_ms, self._running.idle_seconds)
@@ -273,6 +295,13 @@ class StatementQuery:
         except NotFound as error:
             raise StatementFailed(error.message, error.remedy) from error
 
+    def _check_stage(self, stage: StageTopic) -> None:
+        if stage.topic not in self._topics.describe_many([stage.topic]):
+            raise StatementFailed(
+                f"Topic '{stage.topic}' between two steps of the statement is gone, and what was in it.",
+                "Delete the statement and create it anew.",
+            )
+
     def _new_progress(self) -> list[dict[str, Any]]:
         """A query that waits says so now and then, under the number of the batch that is to come: only times
         tell what is new."""
@@ -289,10 +318,45 @@ class StatementQuery:
         self.progress = Progress.of(told, self.progress)
         if ran(told):
             seen = told.get("observedMetrics") or {}
-            self.totals.add(told, [seen.get(name) or {} for name in self._scans], seen.get(_OUT) or {})
+            scans = [seen.get(name) or {} for name, topic in self._scans.items() if not is_reserved(topic)]
+            self.totals.add(told, scans, self._left(seen))
         for name, topic in self._scans.items():
             self._event_time.heard(name, self.progress.behind.get(topic, {}))
 
     def watermarks(self) -> dict[str, int | None]:
         """By topic, how far event time is there."""
         return {self._scans[name]: time_ms for name, time_ms in self._event_time.watermarks().items()}
+
+    @property
+    def reads(self) -> list[str]:
+        """The names of its tables, as its plan has them."""
+        return sorted({source.table.name for source in self._job.runnable.sources})
+
+
+class StageQuery(StatementQuery):
+    """A query whose rows stay within its statement: they go into an internal topic."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        access: KafkaAccess,
+        schemas: SchemaSource,
+        stage: StageTopic,
+        running: Running,
+        totals: Totals,
+        stages: Mapping[str, StageTopic],
+    ) -> None:
+        self._stage = stage
+        found = stage.stage.runnable
+        job = r.Job(found, r.Output(stage.topic, found.columns))
+        super().__init__(spark, access, schemas, job, running, totals, stages)
+
+    def _check(self, job: r.Job) -> None:
+        """The codec was made, so there is one."""
+
+    def _open_sink(self, silent_before: int) -> Sink:
+        self._check_stage(self._stage)
+        return StageSink(self._stage, self._access, self._running.writer, self._running.tasks)
+
+    def _left(self, observed: Mapping[str, Any]) -> None:
+        return None

@@ -86,7 +86,23 @@ class Runnable(Protocol):
     def settings(self) -> Mapping[str, str]:
         """What its Spark session must have."""
 
+    @property
+    def stages(self) -> "Sequence[Stage]":
+        """Those that come before, in order; none for a query that is one."""
+
     def build(self, scan: Scan) -> DataFrame: ...
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A query whose rows go into an internal topic, which later queries of the same statement read."""
+
+    #: The name of the table under which later queries scan it, such as `$stage1`.
+    name: str
+    #: Its own `stages` are ignored: they stand before it in the statement's list.
+    runnable: Runnable
+    #: The columns by which its records are spread over partitions, and stay in order.
+    key: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -45,18 +45,7 @@ def scan(
     name: str,
 ) -> DataFrame:
     """The rows of a topic; what is observed of each batch is called `name`."""
-    options = {
-        **FETCH,
-        **reading.kafka,
-        "kafka.isolation.level": "read_committed",
-        "subscribe": reader.table.name,
-        "startingOffsets": reading.start,
-        "maxOffsetsPerTrigger": str(reading.max_rows),
-        "failOnDataLoss": "true",
-        "includeHeaders": "true",
-    }
-    source = spark.readStream.format("kafka").options(**options).load()
-    rows = reader.rows(source)
+    rows = reader.rows(kafka_source(spark, reader.table.name, reading))
     if watermark is not None:
         rows = _with_event_time(rows, reader.table, watermark)
     # Filters stop here: below, they would have each record decoded twice.
@@ -67,6 +56,21 @@ def scan(
     if watermark is not None:
         rows = _marked(rows, watermark)
     return rows
+
+
+def kafka_source(spark: SparkSession, topic: str, reading: Reading) -> DataFrame:
+    """The committed records of a topic."""
+    options = {
+        **FETCH,
+        **reading.kafka,
+        "kafka.isolation.level": "read_committed",
+        "subscribe": topic,
+        "startingOffsets": reading.start,
+        "maxOffsetsPerTrigger": str(reading.max_rows),
+        "failOnDataLoss": "true",
+        "includeHeaders": "true",
+    }
+    return spark.readStream.format("kafka").options(**options).load()
 
 
 def _with_event_time(rows: DataFrame, table: r.Table, watermark: r.Watermark) -> DataFrame:

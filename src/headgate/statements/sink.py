@@ -1,6 +1,7 @@
 """Rows of a statement into its topic: keys and values by registered schemas, each batch once."""
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from headgate.registry.client import RegisteredSchema, SchemaSource
 from headgate.registry.schemas import SchemaType
 from headgate.sql.types import quote
 from headgate.statements import runnable as r
+from headgate.statements.codec import codec_of
 from headgate.statements.encode import (
     avro_schema,
     encoded_avro,
@@ -34,6 +36,8 @@ _FORMATS = {"avro": SchemaType.AVRO, "json": SchemaType.JSON}
 
 def check_output(found: r.Runnable, output: r.Output) -> None:
     """Refuses what could not be written; nothing was created yet."""
+    for stage in found.stages:
+        codec_of(stage)
     if found.changelog == "upsert" and (output.changelog != "upsert" or not output.key):
         raise InvalidRequest(
             f"The query changes rows that it gave before, and topic '{output.topic}' only takes new ones.",
@@ -145,8 +149,57 @@ def _says(there: RegisteredSchema, columns: t.StructType, part: str) -> bool:
     )
 
 
-class TopicSink:
+class Sink(ABC):
     """What Spark calls with each batch. The same batch again writes what is not there yet, and no more."""
+
+    def __init__(
+        self, topic: str, access: KafkaAccess, name: str, tasks: int, by: Sequence[str], silent_before: int
+    ) -> None:
+        """`name`: whose transactions these are. Batches before `silent_before` only build state.
+
+        `by`: columns of the records. Those that are equal there stay in order.
+        """
+        self._topic = topic
+        self._access = access
+        self._name = name
+        self._tasks = tasks
+        self._by = tuple(by)
+        self._silent_before = silent_before
+        #: What Spark hands on as text only.
+        self.error: Exception | None = None
+
+    @abstractmethod
+    def records(self, rows: DataFrame) -> DataFrame:
+        """As the transactional writer takes them, with `$partition` and `$offset` if the rows have them."""
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        try:
+            if batch < self._silent_before:
+                rows.write.format("noop").mode("overwrite").save()
+                return
+            records = self.records(rows)
+            order = [name for name in (r.PARTITION, r.OFFSET) if name in records.columns]
+            write_frame(
+                records,
+                self._access,
+                self._name,
+                batch,
+                self._topic,
+                self._tasks,
+                MARKERS,
+                order=[quote(name) for name in order],
+                by=self._by,
+                mark_empty=False,
+            )
+        except Exception as error:  # noqa: BLE001
+            self.error = error
+            # The text is all that Spark takes; in the trace of a batch that was cut off it would look for
+            # words with an expression that overflows its stack.
+            raise RuntimeError(str(error)) from None
+
+
+class TopicSink(Sink):
+    """Rows into the topic that the statement writes."""
 
     def __init__(
         self,
@@ -157,41 +210,10 @@ class TopicSink:
         tasks: int,
         silent_before: int = 0,
     ) -> None:
-        """`name`: whose transactions these are. Batches before `silent_before` only build state."""
+        by = ("key",) if encoding.key is not None else ("value",)
+        super().__init__(output.topic, access, name, tasks, by, silent_before)
         self._output = output
         self._encoding = encoding
-        self._access = access
-        self._name = name
-        self._tasks = tasks
-        self._silent_before = silent_before
-        #: What Spark hands on as text only.
-        self.error: Exception | None = None
-
-    def __call__(self, rows: DataFrame, batch: int) -> None:
-        try:
-            if batch < self._silent_before:
-                rows.write.format("noop").mode("overwrite").save()
-                return
-            records = self.records(rows)
-            order = [name for name in (r.PARTITION, r.OFFSET) if name in records.columns]
-            by = ("key",) if self._encoding.key is not None else ("value",)
-            write_frame(
-                records,
-                self._access,
-                self._name,
-                batch,
-                self._output.topic,
-                self._tasks,
-                MARKERS,
-                order=[quote(name) for name in order],
-                by=by,
-                mark_empty=False,
-            )
-        except Exception as error:  # noqa: BLE001
-            self.error = error
-            # The text is all that Spark takes; in the trace of a batch that was cut off it would look for
-            # words with an expression that overflows its stack.
-            raise RuntimeError(str(error)) from None
 
     def records(self, rows: DataFrame) -> DataFrame:
         """Bytes of keys and values; a row that is deleted is a key without a value."""

@@ -7,7 +7,7 @@ from pyspark.sql import types as t
 from headgate.decode.connect import is_envelope
 from headgate.decode.debezium import ChangeReader
 from headgate.decode.reader import Reader
-from headgate.kafka.topics import Topics
+from headgate.kafka.topics import Topics, is_reserved
 from headgate.registry.client import SchemaSource
 from headgate.statements.runnable import Changelog
 from headgate.statements.topics import DELETED_COLUMN
@@ -36,12 +36,12 @@ class TopicTables:
         return [topic.name for topic in self._topics.list()]
 
     def get(self, name: str) -> TopicTable | None:
-        """None where there is no such topic, or nothing tells what its values are.
+        """None where there is no such topic, it is Headgate's own, or nothing tells what its values are.
 
         Records are changes of rows where the key has a schema, and the topic is compacted, holds Debezium's
         events, or rows that say whether they were deleted.
         """
-        if name not in self._topics.describe_many([name]):
+        if is_reserved(name) or name not in self._topics.describe_many([name]):
             return None
         value, key = self._reader(name, "value"), self._reader(name, "key")
         if value is None:

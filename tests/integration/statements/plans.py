@@ -1,13 +1,16 @@
 """Plans by hand, as the language would make them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from headgate.statements.runnable import Changelog, Scan
+from headgate.sql.types import quote
+from headgate.statements.runnable import OFFSET, PARTITION, ROWTIME, Changelog, Scan, Stage
+
+PLACE = (ROWTIME, PARTITION, OFFSET)
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Plan:
     changelog: Changelog = "append"
     stateful: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
+    stages: Sequence[Stage] = ()
 
     @property
     def sources(self) -> list[Source]:
@@ -131,3 +135,65 @@ def interval_join(left: Table, right: Table, seconds: int) -> Plan:
         return joined.select("one.id", f.concat_ws("-", "one.who", "other.who").alias("pair"))
 
     return Plan(columns, [left, right], make, stateful=True)
+
+
+def staged(*stages: Stage, last: Plan) -> Plan:
+    return replace(last, stages=stages)
+
+
+def internal(name: str, plan: Plan, op: bool = False) -> Table:
+    """What a stage is to those after it."""
+    fields = [*plan.columns.fields, *([t.StructField("$op", t.StringType())] if op else [])]
+    return Table(name, t.StructType(fields))
+
+
+def copy_of(source: Table) -> Plan:
+    """All columns of all rows, in the order of their topic."""
+
+    def make(rows: DataFrame) -> DataFrame:
+        return rows.select(*(f.col(quote(n)) for n in (*source.columns.names, *PLACE)))
+
+    return Plan(source.columns, [source], make)
+
+
+def totals(source: Table) -> Plan:
+    """Over the windows of each: how many there are, and how many events."""
+    columns = t.StructType(
+        [
+            t.StructField("who", t.StringType()),
+            t.StructField("windows", t.LongType()),
+            t.StructField("n", t.LongType()),
+        ]
+    )
+
+    def make(rows: DataFrame) -> DataFrame:
+        summed = rows.groupBy("who").agg(f.count(f.lit(1)).alias("windows"), f.sum("n").alias("n"))
+        return summed.select("who", "windows", "n", f.lit("u").alias("$op"))
+
+    return Plan(columns, [source], make, key=("who",), changelog="upsert", stateful=True)
+
+
+def windows_then_totals(source: Table) -> Plan:
+    """An append-mode operator and one in update mode, which Spark does not run as one query."""
+    first = counts(source)
+    return staged(Stage("$stage1", first, ("who",)), last=totals(internal("$stage1", first)))
+
+
+def copies(source: Table) -> Plan:
+    """Three steps, each of which copies what the one before gave it."""
+    first = projection(source)
+    second = copy_of(internal("$stage1", first))
+    last = copy_of(internal("$stage2", second))
+    return staged(Stage("$stage1", first, ("who",)), Stage("$stage2", second, ("id",)), last=last)
+
+
+def changes_of_last(source: Table) -> Plan:
+    """The changes of an updating stage, with what each does, as rows."""
+    first = keep_last(source)
+    table = internal("$stage1", first, op=True)
+    columns = t.StructType([*first.columns.fields, t.StructField("op", t.StringType())])
+
+    def make(rows: DataFrame) -> DataFrame:
+        return rows.select("who", "amount", f.col("`$op`").alias("op"), *(quote(n) for n in PLACE))
+
+    return staged(Stage("$stage1", first, ("who",)), last=Plan(columns, [table], make))

@@ -34,7 +34,7 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
         _not_dead_letters(spec, store)
         topic = topics.describe(spec.topic)
         if topic.internal:
-            raise InvalidRequest(f"Topic '{spec.topic}' is internal to Kafka.")
+            raise InvalidRequest(f"Topic '{spec.topic}' is internal: it cannot be a table.")
         store.enable_table(replace(spec, start=settled(spec.start, topic, offsets)))
         return show(spec.topic)
 

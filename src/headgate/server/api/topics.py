@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, status
 from pydantic import BaseModel, ConfigDict, Field
 
-from headgate.kafka.topics import Topics
+from headgate.kafka.topics import Topics, check_not_reserved
 from headgate.model import Topic
 from headgate.store import Store
 
@@ -31,6 +31,7 @@ def topics_router(store: Store, topics: Topics) -> APIRouter:
 
     @router.post("", summary="Create a topic", status_code=status.HTTP_201_CREATED)
     def create(wanted: TopicRequest) -> dict[str, Any]:
+        check_not_reserved(wanted.name)
         return _topic(topics.create(wanted.name, wanted.partitions, config=wanted.config))
 
     @router.get("/{name}", summary="Describe a topic")
@@ -39,6 +40,7 @@ def topics_router(store: Store, topics: Topics) -> APIRouter:
 
     @router.delete("/{name}", summary="Delete a topic", status_code=status.HTTP_204_NO_CONTENT)
     def delete(name: str) -> None:
+        check_not_reserved(name)
         topics.delete(name)
 
     return router
