@@ -62,7 +62,7 @@ class Codec:
         return hashlib.sha256(self.schema.encode()).hexdigest()[:16]
 
 
-def codec_of(stage: r.Stage) -> Codec:
+def codec_of(stage: r.StageOf) -> Codec:
     """Refuses columns that no record can hold, and keys that are none."""
     columns = stage.runnable.columns
     fields: list[t.StructField] = []

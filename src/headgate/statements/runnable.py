@@ -87,10 +87,21 @@ class Runnable(Protocol):
         """What its Spark session must have."""
 
     @property
-    def stages(self) -> "Sequence[Stage]":
+    def stages(self) -> "Sequence[StageOf]":
         """Those that come before, in order; none for a query that is one."""
 
     def build(self, scan: Scan) -> DataFrame: ...
+
+
+class StageOf(Protocol):
+    """What is known of a stage."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def runnable(self) -> Runnable: ...
+    @property
+    def key(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True)

@@ -40,12 +40,12 @@ _ROW = "row"
 class StageTopic:
     """A stage with the topic that its rows go through."""
 
-    stage: r.Stage
+    stage: r.StageOf
     codec: Codec
     topic: str
 
 
-def stage_topics(statement_id: str, stages: Sequence[r.Stage]) -> dict[str, StageTopic]:
+def stage_topics(statement_id: str, stages: Sequence[r.StageOf]) -> dict[str, StageTopic]:
     """By the name under which later queries scan them; in order."""
     return {
         stage.name: StageTopic(stage, codec_of(stage), f"{PREFIX}{statement_id}.{number}")
