@@ -26,8 +26,10 @@ SCHEMA = json.dumps(
 BASE_MS = 1_760_000_000_000
 
 
-def produce(bootstrap: str, registry: str, count: int, first: int = 0, topic: str = TOPIC) -> None:
-    """`count` payments numbered from `first`, acknowledged by the broker."""
+def produce(
+    bootstrap: str, registry: str, count: int, first: int = 0, topic: str = TOPIC, step: int = 1
+) -> None:
+    """`count` payments numbered from `first`, every `step`th of them, acknowledged by the broker."""
     topics = Topics(bootstrap)
     if topic not in topics.describe_many([topic]):
         topics.create(topic, 4)
@@ -44,7 +46,7 @@ def produce(bootstrap: str, registry: str, count: int, first: int = 0, topic: st
         }
     )
     header = b"\x00" + schema_id.to_bytes(4, "big")
-    for number in range(first, first + count):
+    for number in range(first, first + count * step, step):
         while True:
             try:
                 producer.produce(topic, header + encode(number), str(number % 500_000))

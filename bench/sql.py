@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.avro.functions import from_avro, to_avro
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from bench.append import running
 from bench.payments import SCHEMA, TOPIC, produce
@@ -42,7 +43,9 @@ from headgate.statements.query import SESSION, Running, StatementQuery
 from headgate.statements.runnable import Job, Output
 from headgate.statements.sink import TopicSink
 
-ORDERS = "orders"
+ORDERS, CUSTOMERS = "orders", "customers"
+# One version of a customer for so many payments.
+PER_VERSION = 20
 TASKS = 4
 COLUMNS = (
     t.StructType()
@@ -66,6 +69,16 @@ WINDOW = f"""
 CREATE TABLE result AS SELECT window_start, window_end, customer_id, COUNT(*) AS payments, SUM(amount) AS paid
 FROM TABLE(TUMBLE(TABLE {TOPIC}, DESCRIPTOR(paid_at), INTERVAL '1' MINUTE))
 GROUP BY window_start, window_end, customer_id
+"""
+TEMPORAL = f"""
+CREATE TABLE result AS SELECT p.payment_id, p.amount, c.method, p.paid_at FROM {TOPIC} p
+JOIN {CUSTOMERS} FOR SYSTEM_TIME AS OF p.paid_at AS c ON c.customer_id = p.customer_id
+"""
+ROLLING = f"""
+CREATE TABLE result AS SELECT payment_id, paid_at, SUM(amount) OVER w AS spent, COUNT(*) OVER w AS payments
+FROM {TOPIC} WINDOW w AS (
+  PARTITION BY customer_id ORDER BY paid_at RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW
+)
 """
 Read = Callable[[str], DataFrame]
 
@@ -101,20 +114,115 @@ def window(read: Read) -> DataFrame:
     )
 
 
+def temporal(read: Read) -> DataFrame:
+    payments, customers = read(TOPIC).alias("p"), read(CUSTOMERS).alias("c")
+    versions = "p.customer_id = c.customer_id AND c.paid_at <= p.paid_at"
+    found = (
+        payments.join(customers, f.expr(versions))
+        .groupBy("p.paid_at", "p.partition", "p.offset")
+        .agg(
+            f.first(f.struct("p.payment_id", "p.amount")).alias("row"),
+            f.max_by("c.method", f.struct("c.paid_at", "c.partition", "c.offset")).alias("method"),
+        )
+    )
+    return found.select("row.payment_id", "row.amount", "method", "paid_at")
+
+
+def rolling(read: Read) -> DataFrame:
+    each, before = read(TOPIC).alias("e"), read(TOPIC).alias("b")
+    near = (
+        "e.customer_id <=> b.customer_id AND b.paid_at <= e.paid_at AND "
+        "b.paid_at >= e.paid_at - INTERVAL 1 MINUTE"
+    )
+    return (
+        each.join(before, f.expr(near))
+        .groupBy("e.paid_at", "e.partition", "e.offset")
+        .agg(
+            f.first("e.payment_id").alias("payment_id"),
+            f.sum("b.amount").alias("spent"),
+            f.count(f.lit(1)).alias("payments"),
+        )
+        .select("payment_id", "paid_at", "spent", "payments")
+    )
+
+
+class Versions(StatefulProcessor):
+    """A temporal join with a state of one's own: payments wait for event time, versions stay."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._versions = handle.getListState("versions", "at timestamp, method string")
+        self._waiting = handle.getListState("waiting", "payment_id string, amount double, at timestamp")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], times: Any) -> Iterator[Row]:  # noqa: N802
+        for row in rows:
+            if row.is_version:
+                self._versions.appendValue((row.paid_at, row.method))
+            else:
+                self._waiting.appendValue((row.payment_id, row.amount, row.paid_at))
+                self._handle.registerTimer(int(row.paid_at.timestamp() * 1000))
+        return iter(())
+
+    def handleExpiredTimer(self, key: Any, times: Any, expired: Any) -> Iterator[Row]:  # noqa: N802
+        now = expired.getExpiryTimeInMs()
+        versions = sorted(self._versions.get(), key=lambda version: version[0])
+        waiting = list(self._waiting.get())
+        due = [one for one in waiting if int(one[2].timestamp() * 1000) <= now]
+        self._waiting.put([one for one in waiting if int(one[2].timestamp() * 1000) > now])
+        for payment_id, amount, at in due:
+            valid = [method for since, method in versions if since <= at]
+            if valid:
+                yield Row(payment_id=payment_id, amount=amount, method=valid[-1], paid_at=at)
+
+    def close(self) -> None:
+        pass
+
+
+def temporal_with_state(read: Read) -> DataFrame:
+    sides = [
+        read(topic).select(
+            "customer_id",
+            "payment_id",
+            "amount",
+            "method",
+            "paid_at",
+            f.lit(topic == CUSTOMERS).alias("is_version"),
+        )
+        for topic in (TOPIC, CUSTOMERS)
+    ]
+    return (
+        sides[0]
+        .union(sides[1])
+        .groupBy("customer_id")
+        .transformWithState(
+            statefulProcessor=Versions(),
+            outputStructType="payment_id string, amount double, method string, paid_at timestamp",
+            outputMode="Append",
+            timeMode="EventTime",
+        )
+    )
+
+
 @dataclass(frozen=True)
 class Case:
     name: str
     sql: str
     by_hand: Callable[[Read], DataFrame]
-    #: How many topics it reads.
-    topics: int = 1
+    #: How many times the rows of the payments it reads.
+    topics: float = 1
+    #: The same with PySpark's `transformWithState`: read in part only, since it takes so long.
+    with_state: Callable[[Read], DataFrame] | None = None
 
 
 CASES = (
     Case("dedup", DEDUP, dedup),
     Case("interval join", JOIN, join, topics=2),
     Case("window", WINDOW, window),
+    Case("temporal join", TEMPORAL, temporal, 1 + 1 / PER_VERSION, temporal_with_state),
+    Case("rolling", ROLLING, rolling, 2),
 )
+# How many rows the version with `transformWithState` reads.
+STATE_ROWS = 60_000
 
 
 class PlainSink(TopicSink):
@@ -163,6 +271,7 @@ class Bench:
         """Seconds of the batches that read and write all of it, and how many rows were written."""
         mark = Watermark("paid_at", 5_000)
         tables = Catalog({name: TableInfo(name, COLUMNS, watermark=mark) for name in (TOPIC, ORDERS)})
+        tables.tables[CUSTOMERS] = TableInfo(CUSTOMERS, COLUMNS, ("customer_id",), watermark=mark)
         create = parse_statement(case.sql)
         assert isinstance(create, CreateTable)
         made, plan = plan_create(create, tables, Options())
@@ -174,7 +283,7 @@ class Bench:
             job = Job(plan, output)
             query = kind(self.spark, self.runtime.kafka_access, self.schemas, job, running)
             query.start()
-            while query.totals.rows_in < case.topics * self.rows:
+            while query.totals.rows_in < int(case.topics * self.rows):
                 query.poll()
                 if not query.is_active:
                     raise SystemExit(f"{case.name}: {query.failure()}")
@@ -183,6 +292,21 @@ class Bench:
         return query.spent, query.totals.rows_out
 
     def by_hand(self, case: Case) -> tuple[float, int]:
+        seconds, written, _ = self._by_hand(case.name, case.by_hand, int(case.topics * self.rows), self.batch)
+        return seconds, written
+
+    def with_state(self, case: Case) -> float:
+        """Seconds for as many rows as the others read, by what a part of them took."""
+        assert case.with_state is not None
+        wanted = int(case.topics * self.rows)
+        part = min(wanted, STATE_ROWS)
+        seconds, _, read = self._by_hand(case.name, case.with_state, part, part // 3)
+        return seconds * wanted / read
+
+    def _by_hand(
+        self, name: str, make: Callable[[Read], DataFrame], wanted: int, batch: int
+    ) -> tuple[float, int, int]:
+        """Seconds, rows written and rows read."""
         session = self.spark.newSession()
         tasks = {"spark.sql.shuffle.partitions": str(TASKS)}
         # Spark refuses windows over rows in streams, and they do what they should within a batch.
@@ -196,7 +320,7 @@ class Bench:
                 .option("kafka.bootstrap.servers", self.runtime.kafka)
                 .option("subscribe", topic)
                 .option("startingOffsets", "earliest")
-                .option("maxOffsetsPerTrigger", self.batch)
+                .option("maxOffsetsPerTrigger", batch)
                 .load()
             )
             value = from_avro(f.expr("substring(value, 6)"), SCHEMA).alias("r")
@@ -208,7 +332,7 @@ class Bench:
 
         topic = f"result-{uuid4().hex[:8]}"
         made = Topics(self.runtime.kafka).create(topic, TASKS)
-        rows = case.by_hand(read)
+        rows = make(read)
         header = f.lit(b"\x00\x00\x00\x00\x01")
         record = f.concat(header, to_avro(f.struct(*rows.columns))).alias("value")
         with self.folder() as folder:
@@ -222,15 +346,15 @@ class Bench:
             )
             query = writer.start()
             done = 0
-            while done < case.topics * self.rows:
+            while done < wanted:
                 if not query.isActive:
-                    raise SystemExit(f"{case.name}: {query.exception()}")
+                    raise SystemExit(f"{name}: {query.exception()}")
                 time.sleep(0.02)
                 done = sum(progress["numInputRows"] for progress in query.recentProgress)
             seconds = sum(map(seconds_of, query.recentProgress))
             query.stop()
         ends = Offsets(self.runtime.kafka).stable_ends([made])[topic]
-        return seconds, sum(ends.values())
+        return seconds, sum(ends.values()), done
 
 
 def main() -> None:
@@ -247,6 +371,8 @@ def main() -> None:
         print(f"producing {arguments.rows:,} orders and payments", flush=True)
         for topic in (TOPIC, ORDERS):
             produce(runtime.kafka, runtime.registry, arguments.rows, topic=topic)
+        versions = arguments.rows // PER_VERSION
+        produce(runtime.kafka, runtime.registry, versions, topic=CUSTOMERS, step=PER_VERSION)
         session = build_session(
             runtime.settings, "bench", runtime.settings.spark.memory, catalog_properties(runtime.iceberg)
         )
@@ -264,7 +390,9 @@ def compare(bench: Bench, case: Case, arguments: argparse.Namespace) -> None:
         "by hand": lambda: bench.by_hand(case),
     }
     took: dict[str, list[float]] = {name: [] for name in ways}
-    rows = case.topics * arguments.rows
+    rows = int(case.topics * arguments.rows)
+    if case.with_state is not None:
+        took["transformWithState"] = []
     for number in range(arguments.warm_up + arguments.rounds):
         warm = number >= arguments.warm_up
         said, out = [], dict.fromkeys(ways, 0)
@@ -273,6 +401,10 @@ def compare(bench: Bench, case: Case, arguments: argparse.Namespace) -> None:
             said.append(f"{name} {rows / seconds:,.0f}")
             if warm:
                 took[name].append(seconds)
+        if case.with_state is not None and warm:
+            seconds = bench.with_state(case)
+            said.append(f"transformWithState {rows / seconds:,.0f}")
+            took["transformWithState"].append(seconds)
         print(
             f"{case.name}, {'round' if warm else 'warm-up'} {number + 1}: {', '.join(said)} rows/s",
             flush=True,
@@ -285,6 +417,9 @@ def compare(bench: Bench, case: Case, arguments: argparse.Namespace) -> None:
         print(f"{case.name}: {name} median {rate:,.0f} rows/s, {ratio(hand, times):.2f} of by hand")
     paid = ratio(took["statement"], took["without transactions"])
     print(f"{case.name}: with transactions it takes {paid:.2f} of the time without them", flush=True)
+    if case.with_state is not None:
+        faster = ratio(took["transformWithState"], took["without transactions"])
+        print(f"{case.name}: {faster:.1f} times as fast as transformWithState", flush=True)
 
 
 def ratio(these: list[float], those: list[float]) -> float:
