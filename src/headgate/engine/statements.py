@@ -22,7 +22,7 @@ from headgate.statements.checkpoint import Checkpoint
 from headgate.statements.options import StatementOptions
 from headgate.statements.progress import Totals
 from headgate.statements.query import Running, StatementQuery
-from headgate.statements.runnable import Job
+from headgate.statements.runnable import Job, tables_read
 from headgate.statements.staged import StagedQuery, check_steps, running_of
 from headgate.statements.stages import create_topics, delete_topics, stage_topics
 from headgate.statements.takeover import (
@@ -257,7 +257,9 @@ class StatementLoop:
             own = running_of(self._running(record, record.settled), step, steps)
             end_open(self._access, own.writer, own.tasks)
             Checkpoint(self._spark, own.checkpoint).delete()
-        delete_topics(self._access, record.id)
+        if steps > 1 or not record.settled:
+            # Before it was settled topics may have been made, and nothing says so.
+            delete_topics(self._access, record.id)
         Checkpoint(self._spark, self._checkpoint(record.id)).delete()
         self._statements.remove(record.id)
 
@@ -285,17 +287,14 @@ class StatementLoop:
         """What stays as it is from the first batch on."""
         job = self._make(record)
         stages = stage_topics(record.id, job.runnable.stages)
-        queries = [*(stage.runnable for stage in job.runnable.stages), job.runnable]
-        read = {source.table.name for query in queries for source in query.sources}
         found: dict[str, Any] = {"tasks": self._settings.tasks, "starts": dict(options.starts or {})}
         if stages:
             found["steps"] = [stage.codec.mark for stage in stages.values()]
             if options.initial_offset_from is not None:
                 raise _no_takeover(f"Statement '{record.name}'")
             create_topics(self._access, stages.values(), self._settings.tasks)
-        found["topics"] = self._topic_ids(
-            sorted(read - stages.keys()) + [stage.topic for stage in stages.values()]
-        )
+        between = [stage.topic for stage in stages.values()]
+        found["topics"] = self._topic_ids([*tables_read(job.runnable), *between])
         if options.initial_offset_from is not None:
             found |= self._taken_over(job, options.initial_offset_from)
         return found

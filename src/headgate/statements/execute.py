@@ -39,7 +39,7 @@ from headgate.statements.declared import (
     declared_by,
 )
 from headgate.statements.options import StatementOptions
-from headgate.statements.runnable import Job, Output
+from headgate.statements.runnable import Job, Output, tables_read
 from headgate.statements.session import (
     BAD,
     IDLE,
@@ -277,10 +277,9 @@ class Executor:
         insert, pinning = _as_insert(text), Pinning(self._tables)
         table = _known(pinning, insert.table)
         planned = self._checked(plan_insert(insert, table, pinning, self._options(session)))
-        reads = {source.table.name for source in planned.sources}
         starts = {
             topic: STARTS[said]
-            for topic in reads
+            for topic in tables_read(planned)
             if (said := self._tables.declared(topic).options.get("scan.startup.mode")) is not None
         }
         ttl, idle = session.get(TTL), session.get(IDLE)

@@ -116,6 +116,13 @@ class Stage:
     key: tuple[str, ...]
 
 
+def tables_read(found: Runnable) -> list[str]:
+    """The names of the tables that its queries read, without those between them."""
+    queries = [*(stage.runnable for stage in found.stages), found]
+    names = {source.table.name for query in queries for source in query.sources}
+    return sorted(names - {stage.name for stage in found.stages})
+
+
 @dataclass(frozen=True)
 class Output:
     """The topic that a statement writes.

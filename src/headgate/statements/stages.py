@@ -4,14 +4,14 @@ Nothing expires in them: a reader that was stopped for a year finds all of it. W
 is deleted instead, up to the offsets that their checkpoints have committed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from headgate.errors import AlreadyExists, NotFound
+from headgate.errors import NotFound
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.topics import RESERVED, Topics
 from headgate.sql.types import quote
@@ -53,12 +53,17 @@ def stage_topics(statement_id: str, stages: Sequence[r.StageOf]) -> dict[str, St
     }
 
 
-def create_topics(access: KafkaAccess, topics: Iterable[StageTopic], partitions: int) -> None:
-    """Those that are there stay as they are."""
+def create_topics(access: KafkaAccess, topics: Collection[StageTopic], partitions: int) -> None:
+    """Before a statement is settled: what an earlier try has left there is empty, and stays if it fits."""
     kafka = Topics(access)
+    there = kafka.describe_many([stage.topic for stage in topics])
     for stage in topics:
-        with suppress(AlreadyExists):
-            kafka.create(stage.topic, partitions, config=CONFIG)
+        found = there.get(stage.topic)
+        if found is not None and len(found.partitions) == partitions:
+            continue
+        if found is not None:
+            kafka.delete(stage.topic)
+        kafka.create(stage.topic, partitions, config=CONFIG)
 
 
 def delete_topics(access: KafkaAccess, statement_id: str) -> None:

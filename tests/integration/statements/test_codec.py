@@ -46,7 +46,7 @@ COLUMNS = t.StructType(
 )
 MOMENT = datetime(2024, 2, 29, 23, 59, 59, 123457, tzinfo=UTC)
 LOCAL = datetime(1969, 12, 31, 23, 59, 59, 999999)
-FULL = (
+FULL: tuple[object, ...] = (
     True,
     -128,
     32767,
