@@ -79,7 +79,12 @@ class Facts:
 class Case:
     sql: str
     rows: Callable[[Facts], list[tuple[Any, ...]]]
-    changes: bool = False
+    #: Of rows that change: by which columns they replace each other.
+    key: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        return bool(self.key)
 
 
 def _latest(facts: Facts, id_: int) -> Record | None:
@@ -215,34 +220,35 @@ def _meetings(facts: Facts) -> list[tuple[Any, ...]]:
 
 CASES = {
     "temporal": Case(
-        "SELECT f.id, f.v, c.n, f.t FROM f JOIN c FOR SYSTEM_TIME AS OF f.t ON c.k = f.k", _temporal
+        "SELECT f.id, f.v, c.n, f.t FROM f AS f JOIN c FOR SYSTEM_TIME AS OF f.t AS c ON c.k = f.k", _temporal
     ),
     "temporal-left": Case(
-        "SELECT f.id, x.n FROM f LEFT JOIN c FOR SYSTEM_TIME AS OF f.t AS x ON f.k = x.k", _temporal_left
+        "SELECT f.id, x.n FROM f AS f LEFT JOIN c FOR SYSTEM_TIME AS OF f.t AS x ON f.k = x.k", _temporal_left
     ),
     "temporal-chain": Case(
-        "SELECT f.id, c.n AS cn, h.n AS hn FROM f JOIN c FOR SYSTEM_TIME AS OF f.t ON c.k = f.k "
-        "JOIN h FOR SYSTEM_TIME AS OF f.t ON h.h = f.h",
+        "SELECT f.id, c.n AS cn, h.n AS hn FROM f AS f JOIN c FOR SYSTEM_TIME AS OF f.t AS c ON c.k = f.k "
+        "JOIN h FOR SYSTEM_TIME AS OF f.t AS h ON h.h = f.h",
         _chain,
     ),
     "temporal-reviewed": Case(
-        "SELECT f.id, c.n AS cn, h.n AS hn, r.stars FROM f JOIN c FOR SYSTEM_TIME AS OF f.t ON c.k = f.k "
-        "JOIN h FOR SYSTEM_TIME AS OF f.t ON h.h = f.h LEFT JOIN r ON r.id = f.id",
+        "SELECT f.id, c.n AS cn, h.n AS hn, r.stars FROM f AS f JOIN c FOR SYSTEM_TIME AS OF f.t AS "
+        "c ON c.k = f.k "
+        "JOIN h FOR SYSTEM_TIME AS OF f.t AS h ON h.h = f.h LEFT JOIN r AS r ON r.id = f.id",
         _reviewed,
-        True,
+        ("id",),
     ),
     "groups-of-changes": Case(
         "SELECT h, COUNT(*) AS n, COUNT(stars) AS m, SUM(v) AS s, AVG(stars) AS a, MIN(stars) AS least, "
         "MAX(v) AS most, COUNT(DISTINCT stars) AS x FROM d GROUP BY h",
         _counted,
-        True,
+        ("h",),
     ),
     "windows-of-changes": Case(
         "SELECT window_start, window_end, h, COUNT(*) AS n, SUM(v) AS s "
         "FROM TABLE(TUMBLE(TABLE d, DESCRIPTOR(t), INTERVAL '10' SECOND)) GROUP BY window_start, "
         "window_end, h",
         _windows,
-        True,
+        ("window_start", "window_end", "h"),
     ),
     "filtered-changes": Case(
         "SELECT h, COUNT(*) AS n FROM d WHERE stars >= 2 GROUP BY h HAVING COUNT(*) > 1",
@@ -253,31 +259,34 @@ CASES = {
             ).items()
             if len(rows) > 1
         ],
-        True,
+        ("h",),
     ),
-    "left-join": Case("SELECT f.id, f.v, r.stars FROM f LEFT JOIN r ON r.id = f.id", _joined, True),
+    "left-join": Case(
+        "SELECT f.id, f.v, r.stars FROM f AS f LEFT JOIN r AS r ON r.id = f.id", _joined, ("id",)
+    ),
     "inner-join-of-changes": Case(
-        "SELECT d.id, d.v, x.v AS w FROM d JOIN (SELECT id, v FROM d WHERE stars > 1) AS x ON x.id = d.id",
+        "SELECT d.id, d.v, x.v AS w FROM d AS d JOIN (SELECT id, v FROM d WHERE stars > 1) AS x ON "
+        "x.id = d.id",
         lambda facts: [
             (r["id"], r["v"], r["v"])
             for r in facts.current("d", "id").values()
             if r["stars"] is not None and r["stars"] > 1
         ],
-        True,
+        ("id",),
     ),
     "groups-joined": Case(
         "SELECT g.h, g.n, h.n AS name FROM (SELECT h, COUNT(*) AS n FROM d GROUP BY h) AS g "
-        "LEFT JOIN h ON h.h = g.h",
+        "LEFT JOIN h AS h ON h.h = g.h",
         _both_change,
-        True,
+        ("h",),
     ),
     "exists": Case(
-        "SELECT id, v FROM f WHERE EXISTS (SELECT 1 FROM r WHERE r.id = f.id AND stars > 1 AND "
+        "SELECT id, v FROM f AS f WHERE EXISTS (SELECT 1 FROM r AS r WHERE r.id = f.id AND stars > 1 AND "
         "u BETWEEN f.t AND f.t + INTERVAL '6' SECOND)",
         _exists(True),
     ),
     "not-exists": Case(
-        "SELECT id, v FROM f WHERE v >= 0 AND NOT EXISTS (SELECT 1 FROM r WHERE r.id = f.id AND "
+        "SELECT id, v FROM f AS f WHERE v >= 0 AND NOT EXISTS (SELECT 1 FROM r AS r WHERE r.id = f.id AND "
         "stars > 1 AND "
         "u BETWEEN f.t AND f.t + INTERVAL '6' SECOND)",
         _exists(False),
@@ -296,16 +305,18 @@ CASES = {
         "SELECT k, n, v, id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC, id DESC) AS n "
         "FROM f) WHERE n <= 2",
         _top,
-        True,
+        ("k", "n"),
     ),
     "groups-of-groups": Case(
-        "SELECT n, COUNT(*) AS c FROM (SELECT k, COUNT(*) AS n FROM f GROUP BY k) GROUP BY n", _sizes, True
+        "SELECT n, COUNT(*) AS c FROM (SELECT k, COUNT(*) AS n FROM f WHERE k >= 0 GROUP BY k) GROUP BY n",
+        _sizes,
+        ("n",),
     ),
     "groups-of-a-join": Case(
-        "SELECT f.k, COUNT(*) AS n, SUM(r.stars) AS s FROM f JOIN r ON r.id = f.id AND "
+        "SELECT f.k, COUNT(*) AS n, SUM(r.stars) AS s FROM f AS f JOIN r AS r ON r.id = f.id AND "
         "r.u BETWEEN f.t AND f.t + INTERVAL '6' SECOND GROUP BY f.k",
         _meetings,
-        True,
+        ("k",),
     ),
 }
 

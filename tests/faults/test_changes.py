@@ -1,0 +1,196 @@
+"""Versions, joins that update, rows that are taken back and rolling aggregates, as statements of a real
+engine that is killed at random. What they wrote is what a plain computation gives."""
+
+import json
+import os
+import random
+import re
+import time
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import fastavro
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql.types import IntegerType, LongType, StringType, TimestampNTZType, TimestampType
+
+from headgate.kafka.topics import Topics
+from headgate.registry.client import SchemaSource
+from headgate.registry.schemas import SchemaType
+from tests.faults.test_sql import PATIENCE_SECONDS, Drill, engine
+from tests.integration.statements.bench import framed
+from tests.support.dimensions import CASES, FACTS, Case, Facts, Record, columns, ends, generated
+from tests.support.queries import DELAY, NOBODY, at, plain
+from tests.support.services import Services, wait_for
+
+SOAK = os.environ.get("HEADGATE_SOAK") == "1"
+# Sets of topics, and queries that read each: cases are their product.
+SETS, CASES_OF_A_SET = (20, 10) if SOAK else (2, 10)
+_TABLE = re.compile(r"\b(FROM|JOIN|TABLE) ([fchrd])\b(?!\.)")
+_AVRO = {
+    IntegerType: "int",
+    LongType: "long",
+    StringType: "string",
+    TimestampType: {"type": "long", "logicalType": "timestamp-micros"},
+    TimestampNTZType: {"type": "long", "logicalType": "local-timestamp-micros"},
+}
+EPOCH = at(0).replace(year=1970, month=1, day=1)
+
+
+@dataclass
+class Told:
+    """The tables of one set, and the statements that read them."""
+
+    name: str
+    facts: Facts
+    sent: dict[str, int] = field(default_factory=lambda: dict.fromkeys("fchrd", 0))
+    cases: dict[str, Case] = field(default_factory=dict)
+
+    def topic(self, table: str) -> str:
+        return f"{self.name}.{table}"
+
+    def sql(self, text: str) -> str:
+        return _TABLE.sub(lambda found: f"{found[1]} `{self.topic(found[2])}`", text)
+
+
+class Changes(Drill):
+    """Statements over tables that change."""
+
+    def __init__(self, services: Services, schemas: SchemaSource, chance: random.Random) -> None:
+        super().__init__(services, schemas, chance)
+        self.told: list[Told] = []
+        self._parts: dict[str, tuple[int, Any]] = {}
+
+    def make(self) -> None:
+        made = Told(f"any-{uuid4().hex[:6]}", generated(self.chance, self.chance.randint(15, 40)))
+        for table, info in FACTS.tables.items():
+            topic, upsert = made.topic(table), info.changelog == "upsert"
+            config = {"cleanup.policy": "compact"} if upsert else {"retention.ms": "-1"}
+            # Nothing is compacted while the drill runs: every version is to be read.
+            Topics(self.services.runtime.kafka).create(
+                topic, 2, config={**config, "min.compaction.lag.ms": "86400000"}
+            )
+            fields = [
+                {"name": f.name, "type": ["null", _AVRO[type(f.dataType)]], "default": None}
+                for f in info.columns.fields
+            ]
+            self._register(f"{topic}-value", fields)
+            if upsert:
+                keys = [{"name": name, "type": "int"} for name in info.primary_key]
+                self._register(f"{topic}-key", keys)
+            assert info.watermark is not None
+            column = info.watermark.column
+            self.run(
+                f"ALTER TABLE `{topic}` MODIFY WATERMARK FOR {column} AS {column} - INTERVAL '{DELAY}' SECOND"
+            )
+        for name in self.chance.sample(sorted(CASES), CASES_OF_A_SET):
+            case = CASES[name]
+            key = f"(PRIMARY KEY ({', '.join(case.key)}) NOT ENFORCED)" if case.changes else ""
+            self.run(
+                f"SET 'client.statement-name' = '{made.name}.{name}';"
+                "SET 'sql.tables.scan.idle-timeout' = '1 hour';"
+                f"CREATE TABLE `{made.name}.{name}` {key} AS {made.sql(case.sql)}"
+            )
+            made.cases[f"{made.name}.{name}"] = case
+        self.told.append(made)
+
+    def _register(self, subject: str, fields: list[dict[str, Any]]) -> None:
+        schema = {"type": "record", "name": "Row", "fields": fields}
+        number = self.schemas.register(subject, SchemaType.AVRO, json.dumps(schema))
+        self._parts[subject] = (number, fastavro.parse_schema(schema))
+
+    def send_some(self) -> None:
+        for made in self.told:
+            for table in FACTS.tables:
+                records = getattr(made.facts, table)
+                first = made.sent[table]
+                some = records[first : first + self.chance.randint(0, 9)]
+                for place, record in enumerate(some, first):
+                    self._tell(made, table, record, place)
+                made.sent[table] += len(some)
+        assert self._producer.flush(30) == 0
+
+    def send_rest(self) -> None:
+        while any(
+            made.sent[table] < len(getattr(made.facts, table)) for made in self.told for table in "fchrd"
+        ):
+            self.send_some()
+        for number in (0, 1):
+            for made in self.told:
+                for table in FACTS.tables:
+                    for partition in (0, 1):
+                        self._produce(made, table, ends(table)[number], partition, at(0), False)
+            assert self._producer.flush(30) == 0
+
+    def _tell(self, made: Told, table: str, record: Record, place: int) -> None:
+        info = FACTS.tables[table]
+        # Rows of a key are in one partition, those of others anywhere.
+        names = info.primary_key or (("id",) if table == "r" else ())
+        partition = record[names[0]] % 2 if names else place % 2
+        self._produce(made, table, columns(table, record), partition, at(record.t), record.deletes)
+
+    def _produce(
+        self, made: Told, table: str, values: dict[str, Any], partition: int, time: Any, deletes: bool
+    ) -> None:
+        info, topic = FACTS.tables[table], made.topic(table)
+        row = {f.name: _plain(values.get(f.name)) for f in info.columns.fields}
+        value = None if deletes else framed(*self._parts[f"{topic}-value"], row)
+        key = None
+        if info.changelog == "upsert":
+            key = framed(*self._parts[f"{topic}-key"], {name: values[name] for name in info.primary_key})
+        self._producer.produce(topic, value, key, partition=partition, timestamp=int(time.timestamp() * 1000))
+
+    def check(self) -> None:
+        for made in self.told:
+            for name, case in made.cases.items():
+                wanted = plain(case.rows(made.facts))
+
+                def found(name: str = name, case: Case = case) -> list[str]:
+                    rows = self.rows(name, case)  # type: ignore[arg-type]
+                    return plain([row for row in rows if NOBODY not in row])
+
+                def written(name: str = name, wanted: list[str] = wanted) -> bool:
+                    record = self.statements.get(name)
+                    assert record.state.value != "Failed", (name, record.reason)
+                    return found() == wanted
+
+                try:
+                    wait_for(f"the rows of {name}", written, PATIENCE_SECONDS)
+                except AssertionError:
+                    assert found() == wanted, name
+                assert self.statements.get(name).detail["late_rows"] == 0, name
+
+    def end(self) -> None:
+        super().end()
+        self.told.clear()
+
+
+def _plain(value: Any) -> Any:
+    """Times as Avro's writer takes them without a doubt: microseconds."""
+    if not hasattr(value, "tzinfo"):
+        return value
+    moment = value if value.tzinfo is not None else value.replace(tzinfo=EPOCH.tzinfo)
+    return round((moment - EPOCH).total_seconds() * 1_000_000)
+
+
+@pytest.mark.soak
+def test_whatever_changes_and_however_often_it_is_killed(services: Services) -> None:
+    seed = int(os.environ.get("HEADGATE_SEED") or random.randrange(10**6))
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    with SchemaSource(services.runtime.registry) as schemas:
+        drill = Changes(services, schemas, chance)
+        for number in range(SETS):
+            print(f"{number * CASES_OF_A_SET} of {SETS * CASES_OF_A_SET} cases are done", flush=True)
+            drill.make()
+            with engine(services) as process:
+                until = time.monotonic() + chance.uniform(8, 30)
+                while time.monotonic() < until:
+                    drill.send_some()
+                    time.sleep(chance.uniform(0.1, 4))
+                process.kill()
+            drill.send_rest()
+            with engine(services):
+                drill.check()
+                drill.end()
