@@ -12,7 +12,6 @@ from uuid import uuid4
 
 import fastavro
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql.types import IntegerType, LongType, StringType, TimestampNTZType, TimestampType
 
 from headgate.kafka.topics import Topics
