@@ -14,7 +14,7 @@ from headgate.datagen.scenario import Record, Scenario, Schema
 from headgate.errors import AlreadyExists, InvalidRequest, KafkaUnavailable
 from headgate.kafka.client import Link, Where
 from headgate.kafka.registry import RegistryAccess
-from headgate.kafka.topics import Topics
+from headgate.kafka.topics import ANY_TIME, Topics
 
 Ledger = Callable[[str, int, int, dict[str, Any]], None]
 Progress = Callable[[Mapping[str, int]], None]
@@ -29,7 +29,7 @@ SECONDS_AT_A_TIME = 0.05
 
 # Records carry the scenario's time, not today's: retention would delete them as old, and a long run gets
 # ahead of the clock.
-TOPIC_CONFIG = {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)}
+TOPIC_CONFIG = {"retention.ms": "-1", **ANY_TIME}
 
 PRODUCER_CONFIG: dict[str, str | int | float | bool] = {
     # Retries neither lose a record, nor double it, nor change the order within a partition.

@@ -114,8 +114,9 @@ class StatementLoop:
             task = self._tasks.setdefault(record.id, _Task(record, totals=Totals.from_dict(record.detail)))
             task.record = record
             if task.doing is not None:
+                # What follows from it is decided when the record says so: it may have changed what is wanted.
                 self._collect(task)
-            if task.doing is None:
+            else:
                 self._reconcile(task)
 
     def close(self, patience: float = 5.0) -> None:

@@ -24,6 +24,8 @@ POLL_SECONDS = 0.01
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 # Topics of Headgate's own begin so.
 RESERVED = "__headgate"
+# Records keep the times of what they were made of, which may lie ahead of the broker's clock.
+ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
 URL_SAFE = str.maketrans("+/", "-_")
 
 # No topic can have a name that the broker calls invalid, so to describe one is to find nothing.

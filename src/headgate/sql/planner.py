@@ -14,7 +14,7 @@ from headgate.sql.operators import Building, Operator, OutputRows, ScanRows
 from headgate.sql.pruning import mentioned
 from headgate.sql.relation import Refs, Relation
 from headgate.sql.select import Selects
-from headgate.sql.stages import Stage, StageQuery, cuts, output_mode, settle
+from headgate.sql.stages import Stage, StageQuery, cuts, output_mode, settle, sources
 from headgate.sql.statements import Query
 from headgate.sql.tables import OFFSET, PARTITION, ROWTIME, Changelog, Scan, Source, Tables
 from headgate.sql.typed import Typed, column
@@ -50,8 +50,9 @@ class Plan:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The tables that are read, each with the watermark that it needs."""
-        return tuple(step.source for step in self.root.walk() if isinstance(step, ScanRows))
+        """The tables that this query reads, each with the watermark that it needs; those of its stages are
+        theirs."""
+        return sources(self.root)
 
     @property
     def stages(self) -> tuple[Stage, ...]:

@@ -40,12 +40,16 @@ class CutRows(Operator):
     def __post_init__(self) -> None:
         self.inputs = (self.child,)
 
+    @property
+    def source(self) -> Source:
+        return Source(0, TableInfo(self.name, self.schema), None)
+
     def build(self, on: Building) -> DataFrame:
         if on.at_once:
             rows = self.child.build(on)
             place, number = F.lit(0), F.monotonically_increasing_id()
         else:
-            rows = on.scan(Source(0, TableInfo(self.name, self.schema), None))
+            rows = on.scan(self.source)
             place, number = col(PARTITION), col(OFFSET)
         return rows.select(
             *(col(name) for name in self.schema.names), place.alias(self.partition), number.alias(self.offset)
@@ -106,8 +110,8 @@ def part(root: Operator) -> Iterator[Operator]:
 
 
 def sources(root: Operator) -> tuple[Source, ...]:
-    """The users' tables that one query reads."""
-    return tuple(step.source for step in part(root) if isinstance(step, ScanRows))
+    """The tables that one query reads, those between queries included."""
+    return tuple(step.source for step in part(root) if isinstance(step, (ScanRows, CutRows)))
 
 
 def output_mode(root: Operator) -> str:

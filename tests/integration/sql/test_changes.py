@@ -11,6 +11,7 @@ import pytest
 from headgate.sql.planner import Plan, plan
 from headgate.sql.script import parse_statement
 from headgate.sql.statements import Select
+from headgate.statements.runnable import tables_read
 from tests.integration.sql.running import Row, Running, final
 from tests.support.dimensions import CASES, FACTS, Case, Facts, columns, ends, generated
 from tests.support.queries import NOBODY, at, plain
@@ -40,7 +41,7 @@ def batches(facts: Facts, name: str, chance: random.Random) -> list[list[Row]]:
 
 def check(running: Running, case: Case, facts: Facts, chance: random.Random) -> None:
     made = planned(case)
-    names = {source.table.name for source in made.sources}
+    names = set(tables_read(made))
     data = {name: batches(facts, name, chance) for name in sorted(names)}
     given = {
         name: [[r for r in rows if NOBODY not in r.values()] for rows in parts]
