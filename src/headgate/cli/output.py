@@ -42,6 +42,12 @@ def print_json(content: object) -> None:
     typer.echo(json.dumps(content, indent=2, ensure_ascii=False, default=str))
 
 
+def print_line(content: object) -> None:
+    """JSON as one line, at once."""
+    typer.echo(json.dumps(content, ensure_ascii=False, default=str))
+    sys.stdout.flush()
+
+
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Rows under headings. Without a terminal nothing is cut or wrapped."""
     cells = [[printable(cell) for cell in row] for row in rows]
@@ -142,6 +148,40 @@ def _print_rich(title: str, columns: Sequence[str], cells: Sequence[Sequence[str
     for line in cells:
         table.add_row(*(Text(cell) for cell in line))
     Console().print(table)
+
+
+class LiveTable:
+    """Rows that change where they stand, on a terminal; as many of the newest as it has lines for."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._columns = columns
+        self._console = Console()
+        self._live = Live(console=self._console, auto_refresh=True, refresh_per_second=8)
+
+    def show(self, rows: Sequence[Sequence[object]]) -> None:
+        from rich.table import Table
+        from rich.text import Text
+
+        room = max(1, self._console.height - 3)
+        hidden = max(0, len(rows) - room)
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for column in self._columns:
+            table.add_column(printable(column), overflow="ellipsis", no_wrap=True)
+        for row in rows[hidden:]:
+            table.add_row(*(Text(printable(cell)) for cell in row))
+        if hidden:
+            table.caption = f"and {hidden} more"
+        self._live.update(table)
+
+    def __enter__(self) -> "LiveTable":
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
 
 
 def age(seconds: Any) -> str:

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -68,6 +68,14 @@ class Running:
         return f"headgate-statement-{self.id}"
 
 
+class Sink(Protocol):
+    """Where the rows of a batch go. `error`: what Spark hands on as text only."""
+
+    error: Exception | None
+
+    def __call__(self, rows: DataFrame, batch: int) -> None: ...
+
+
 class StatementQuery:
     """Not for two threads at once. An error ends the query; `failure` says what it means."""
 
@@ -82,7 +90,7 @@ class StatementQuery:
         running: Running,
         totals: Totals | None = None,
     ) -> None:
-        check_output(job.runnable, job.output)
+        self._check(job)
         self._spark = spark
         self._access = access
         self._schemas = schemas
@@ -91,7 +99,7 @@ class StatementQuery:
         self._topics = Topics(access)
         self._readers: dict[str, TopicReader] = {}
         self._query: StreamingQuery | None = None
-        self._sink: TopicSink | None = None
+        self._sink: Sink | None = None
         self._started = threading.Event()
         self._event_time = EventTime()
         #: By the name of an observation: the topic that it is about.
@@ -99,6 +107,9 @@ class StatementQuery:
         self._last_told, self._looked_at_ends = "", False
         self.totals = totals or Totals()
         self.progress: Progress | None = None
+
+    def _check(self, job: r.Job) -> None:
+        check_output(job.runnable, job.output)
 
     # -- start and stop
 
