@@ -114,8 +114,7 @@ def run_live(query: LiveQuery, results: Results, checkpoint: Checkpoint) -> str:
     try:
         _watch(query, results)
     finally:
-        # A batch that waits for its reader must not be waited for.
-        results.cancel()
+        results.finish()
         query.stop(0)
         checkpoint.delete()
     return "Completed" if results.is_full else "Stopped"

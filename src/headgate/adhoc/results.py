@@ -31,6 +31,7 @@ class Results:
         self._limit = limit
         self._closed = threading.Event()
         self._cancelled = threading.Event()
+        self._finished = threading.Event()
         self._began = time.monotonic()
         self.rows = 0
 
@@ -38,7 +39,7 @@ class Results:
 
     def row(self, op: str, row: Mapping[str, Any]) -> None:
         """Waits while too much is unread. Raises Closed when no more is wanted."""
-        if self.is_full or not self.is_wanted:
+        if self.is_full or self._finished.is_set() or not self.is_wanted:
             raise Closed
         self._line({"op": op, "row": row})
         self.rows += 1
@@ -58,6 +59,10 @@ class Results:
     def is_wanted(self) -> bool:
         """Whether anybody wants more."""
         return not (self._closed.is_set() or self._cancelled.is_set())
+
+    def finish(self) -> None:
+        """The query gives no more: a batch of it that waits for its reader does so in vain."""
+        self._finished.set()
 
     def end(self, state: str, **more: Any) -> None:
         """The last line, if anybody is there to read it."""
@@ -119,7 +124,7 @@ class Results:
                 break
 
     def _put(self, piece: bytes) -> None:
-        while self.is_wanted:
+        while self.is_wanted and not self._finished.is_set():
             try:
                 self._pieces.put(piece, timeout=LOOK_SECONDS)
             except queue.Full:
