@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headgate.adhoc.lake import run_lake
@@ -15,7 +16,7 @@ from headgate.adhoc.live import BATCH_ROWS, LiveQuery, run_live
 from headgate.adhoc.results import Closed, Results
 from headgate.adhoc.snapshot import Snapshot
 from headgate.config import Statements as StatementSettings
-from headgate.errors import HeadgateError, InvalidRequest, NotFound, ServerUnavailable
+from headgate.errors import HeadgateError, InvalidRequest, NotFound, ServerUnavailable, StatementFailed
 from headgate.kafka.access import KafkaAccess
 from headgate.registry.client import SchemaSource
 from headgate.sql.planner import Plan
@@ -158,9 +159,7 @@ class Queries:
             if not results.is_wanted:
                 results.end("Stopped")
                 return
-            if not isinstance(error, HeadgateError):
-                log.warning("query %s has failed: %s", query.id, error)
-            results.fail(error)
+            results.fail(_meant(error, query))
 
     def _rows(self, query: Query) -> tuple[str, dict[str, Any]]:
         asked, results = query.asked, query.results
@@ -211,3 +210,15 @@ class Queries:
                 if query.read_at is None and now - query.made_at > LONELY_SECONDS:
                     log.info("nobody has come for the rows of query %s: it ends", query.id)
                     self.leave(query)
+
+
+def _meant(error: Exception, query: Query) -> Exception:
+    """What Spark refuses, in its first words; the stack is in the log."""
+    if isinstance(error, HeadgateError):
+        return error
+    log.warning("query %s has failed", query.id, exc_info=error)
+    if not isinstance(error, PySparkException):
+        return error
+    said = str(error).split("\n\nJVM stacktrace")[0].split(";\n")[0].splitlines()
+    line = next((text.strip() for text in said if text.strip()), type(error).__name__)
+    return InvalidRequest(line) if query.asked.kind == "lake" else StatementFailed(line)
