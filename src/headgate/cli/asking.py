@@ -20,23 +20,18 @@ class Changes:
         self._key = key
         self.rows: dict[str, Row] = {}
 
-    def take(self, op: str, row: Row) -> Iterator[tuple[str, Row]]:
+    def take(self, op: str, row: Row) -> list[tuple[str, Row]]:
         """What that means for who sees it: `-` a row that is gone, `+` one that is there."""
         if self._key is None:
-            yield "+", row
-            return
+            return [("+", row)]
         key = json.dumps([row[name] for name in self._key])
-        before = self.rows.pop(key, None)
+        before = self.rows.get(key)
+        gone = [] if before is None else [("-", before)]
         if op == "delete":
-            if before is not None:
-                yield "-", before
-            return
+            self.rows.pop(key, None)
+            return gone
         self.rows[key] = row
-        if before == row:
-            return
-        if before is not None:
-            yield "-", before
-        yield "+", row
+        return [] if before == row else [*gone, ("+", row)]
 
 
 def ask(client: Client, query: Mapping[str, Any], as_json: bool) -> None:
@@ -82,10 +77,10 @@ def _show(asked: Mapping[str, Any], told: Iterator[dict[str, Any]]) -> dict[str,
     changes = Changes(asked["key"])
     line: dict[str, Any] = {}
     if asked["key"] is not None and sys.stdout.isatty():
-        with LiveTable(names) as table:
+        with LiveTable(names, lambda: [[cell(row[n]) for n in names] for row in list(changes.rows.values())]):
             for line in _checked(told):
-                if line["op"] != "end" and any(changes.take(line["op"], line["row"])):
-                    table.show([[cell(row[name]) for name in names] for row in changes.rows.values()])
+                if line["op"] != "end":
+                    changes.take(line["op"], line["row"])
         return line
     say("  " + "  ".join(names))
     for line in _checked(told):

@@ -6,11 +6,14 @@ Without a terminal, or with NO_COLOR, everything is plain text that can be searc
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 PLAIN_INTERVAL = 5.0
 
@@ -153,20 +156,22 @@ def _print_rich(title: str, columns: Sequence[str], cells: Sequence[Sequence[str
 class LiveTable:
     """Rows that change where they stand, on a terminal; as many of the newest as it has lines for."""
 
-    def __init__(self, columns: Sequence[str]) -> None:
+    def __init__(self, columns: Sequence[str], rows: Callable[[], Sequence[Sequence[object]]]) -> None:
+        """`rows` is asked several times a second, in a thread of its own."""
         from rich.console import Console
         from rich.live import Live
 
         self._columns = columns
+        self._rows = rows
         self._console = Console()
-        self._live = Live(console=self._console, auto_refresh=True, refresh_per_second=8)
+        self._live = Live(console=self._console, get_renderable=self._table, refresh_per_second=8)
 
-    def show(self, rows: Sequence[Sequence[object]]) -> None:
+    def _table(self) -> "Table":
         from rich.table import Table
         from rich.text import Text
 
-        room = max(1, self._console.height - 3)
-        hidden = max(0, len(rows) - room)
+        rows = self._rows()
+        hidden = max(0, len(rows) - max(1, self._console.height - 3))
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in self._columns:
             table.add_column(printable(column), overflow="ellipsis", no_wrap=True)
@@ -174,7 +179,7 @@ class LiveTable:
             table.add_row(*(Text(printable(cell)) for cell in row))
         if hidden:
             table.caption = f"and {hidden} more"
-        self._live.update(table)
+        return table
 
     def __enter__(self) -> "LiveTable":
         self._live.start()

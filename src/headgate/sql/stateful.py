@@ -114,7 +114,9 @@ class KeepFirst(Operator):
             )
         )
         if not rows.isStreaming:
-            return timed.withColumn("$place", F.row_number().over(first)).filter("`$place` = 1").drop("$place")
+            return (
+                timed.withColumn("$place", F.row_number().over(first)).filter("`$place` = 1").drop("$place")
+            )
         grouped = dict.fromkeys([*self.keys, self.event])
         rest = [c for c in rows.columns if c not in grouped and c in on.mentioned]
         whole = F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none"))
