@@ -248,7 +248,7 @@ def test_the_key_is_nowhere_to_be_seen(stack: Stack, shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("SELECT * FROM `shop.orders`", "nowhere to put its rows"),
+        ("SELECT * FROM `shop.orders`; SHOW TABLES", "comes last"),
         ("CREATE TABLE x (a INT); INSERT INTO x SELECT nothing FROM `shop.orders`", "nothing"),
         ("INSERT INTO `shop.in-time` (customer) SELECT MASK_HASH(note, 'salt') FROM `shop.orders`", "'salt'"),
         (

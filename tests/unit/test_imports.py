@@ -20,6 +20,7 @@ LAYERS = [
     {"tables"},
     {"maintain", "sql"},
     {"statements"},
+    {"adhoc"},
     {"engine", "query"},
     {"server"},
     {"cli"},

@@ -1,6 +1,8 @@
 """Finds a running Headgate and speaks to its control API; its errors come back as the errors they were."""
 
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 from urllib.parse import quote
@@ -77,6 +79,26 @@ class Client:
     def delete(self, *path: str, **parameters: Any) -> Any:
         return self._call("DELETE", path, parameters)
 
+    @contextmanager
+    def lines(self, *path: str) -> Iterator[Iterator[str]]:
+        """The lines of an answer that may never end, as they come; gone with the block."""
+        import httpx
+
+        url = "/".join([self._api, *(quote(part, safe="") for part in path)])
+        try:
+            limits = httpx.Timeout(TIMEOUT_SECONDS, read=None)
+            with self._http.stream("GET", url, timeout=limits) as answer:
+                if not answer.is_success:
+                    answer.read()
+                    raise error_of(answer)
+                yield answer.iter_lines()
+        except httpx.TransportError as error:
+            raise self._silent(error) from error
+
+    def _silent(self, error: Exception) -> ServerUnavailable:
+        reason = str(error) or type(error).__name__
+        return ServerUnavailable(f"Headgate at {self._api} does not answer: {reason}.", self._hint)
+
     def _call(self, method: str, path: tuple[str, ...], parameters: dict[str, Any], body: Any = None) -> Any:
         import httpx
 
@@ -84,10 +106,7 @@ class Client:
         try:
             answer = self._http.request(method, url, params=parameters, json=body)
         except httpx.TransportError as error:
-            reason = str(error) or type(error).__name__
-            raise ServerUnavailable(
-                f"Headgate at {self._api} does not answer: {reason}.", self._hint
-            ) from error
+            raise self._silent(error) from error
         if answer.is_success:
             return answer.json() if answer.content else None
         raise error_of(answer)
@@ -111,6 +130,11 @@ def error_of(answer: "httpx.Response") -> HeadgateError:
         # Not an answer of ours: a proxy's page, or another program on that port.
         kind = ServerUnavailable if answer.status_code >= 500 else InvalidRequest
         return kind(f"{answer.request.url} answered {answer.status_code} {answer.reason_phrase}.")
+
+
+def error_of_line(told: Mapping[str, Any]) -> HeadgateError:
+    """The error that a stream of lines has ended with."""
+    return _error_class(str(told["error"]))(str(told["message"]), str(told.get("remedy") or ""))
 
 
 def _error_class(name: str) -> type[HeadgateError]:

@@ -6,11 +6,14 @@ Without a terminal, or with NO_COLOR, everything is plain text that can be searc
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 PLAIN_INTERVAL = 5.0
 
@@ -40,6 +43,12 @@ def note(text: str) -> None:
 def print_json(content: object) -> None:
     # Control characters leave json.dumps escaped; the rest is for people to read.
     typer.echo(json.dumps(content, indent=2, ensure_ascii=False, default=str))
+
+
+def print_line(content: object) -> None:
+    """JSON as one line, at once."""
+    typer.echo(json.dumps(content, ensure_ascii=False, default=str))
+    sys.stdout.flush()
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -142,6 +151,42 @@ def _print_rich(title: str, columns: Sequence[str], cells: Sequence[Sequence[str
     for line in cells:
         table.add_row(*(Text(cell) for cell in line))
     Console().print(table)
+
+
+class LiveTable:
+    """Rows that change where they stand, on a terminal; as many of the newest as it has lines for."""
+
+    def __init__(self, columns: Sequence[str], rows: Callable[[], Sequence[Sequence[object]]]) -> None:
+        """`rows` is asked several times a second, in a thread of its own."""
+        from rich.console import Console
+        from rich.live import Live
+
+        self._columns = columns
+        self._rows = rows
+        self._console = Console()
+        self._live = Live(console=self._console, get_renderable=self._table, refresh_per_second=8)
+
+    def _table(self) -> "Table":
+        from rich.table import Table
+        from rich.text import Text
+
+        rows = self._rows()
+        hidden = max(0, len(rows) - max(1, self._console.height - 3))
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for column in self._columns:
+            table.add_column(printable(column), overflow="ellipsis", no_wrap=True)
+        for row in rows[hidden:]:
+            table.add_row(*(Text(printable(cell)) for cell in row))
+        if hidden:
+            table.caption = f"and {hidden} more"
+        return table
+
+    def __enter__(self) -> "LiveTable":
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
 
 
 def age(seconds: Any) -> str:

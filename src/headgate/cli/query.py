@@ -48,7 +48,7 @@ def print_result(result: "QueryResult", output: Output) -> None:
     columns, rows = list(result.rows.column_names), plain_rows(result.rows)
     match output:
         case Output.TABLE:
-            print_table("", columns, [[_cell(value) for value in row] for row in rows])
+            print_table("", columns, [[cell(value) for value in row] for row in rows])
         case Output.CSV:
             _print_csv(columns, rows)
         case Output.JSON:
@@ -61,7 +61,7 @@ def print_result(result: "QueryResult", output: Output) -> None:
                     "bytes": reading.bytes,
                 }
             )
-    files, size = result.reading.files, _size(result.reading.bytes)
+    files, size = result.reading.files, size_text(result.reading.bytes)
     note(f"{len(rows)} rows in {result.seconds:.2f} s, {files} files of {size} read")
 
 
@@ -81,14 +81,14 @@ def ask_for(frame: Callable[["SparkSession"], "DataFrame"], data: Path | None) -
             "Queries need the data folder, for its token.", "Run on Headgate's machine, with --data DIR."
         )
     with connect(data) as client:
-        _start(client)
+        start_driver(client)
         address = client.addresses()["spark_connect"]
     token = secret(folder or DEFAULT_DATA.absolute(), "connect")
     _keep_quiet()
     return run_query(address, token, frame)
 
 
-def _start(client: Client) -> None:
+def start_driver(client: Client) -> None:
     """The query driver runs only when somebody asks."""
     client.post("query", "start")
     deadline = time.monotonic() + START_SECONDS
@@ -130,7 +130,7 @@ def _plain(value: Any) -> Any:
     return exact(value)
 
 
-def _cell(value: Any) -> Any:
+def cell(value: Any) -> Any:
     """Where there is no place for structure, JSON keeps it readable."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
 
@@ -138,10 +138,10 @@ def _cell(value: Any) -> Any:
 def _print_csv(columns: list[str], rows: list[list[Any]]) -> None:
     writer = csv.writer(sys.stdout)
     writer.writerow(columns)
-    writer.writerows([[_cell(value) for value in row] for row in rows])
+    writer.writerows([[cell(value) for value in row] for row in rows])
 
 
-def _size(count: int) -> str:
+def size_text(count: int) -> str:
     size = float(count)
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:

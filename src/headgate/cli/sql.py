@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
+from headgate.cli.asking import ask
 from headgate.cli.client import DataOption, JsonOption, connect
-from headgate.cli.output import note, print_json, print_table, say, say_lines
+from headgate.cli.output import note, print_json, print_line, print_table, say, say_lines
 from headgate.errors import InvalidRequest
 
 
@@ -16,16 +17,27 @@ def sql(
     data: DataOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Carry out statements in their order; those that run for ever are named, and run on."""
+    """Carry out statements in their order; those that run for ever are named, and run on.
+
+    A SELECT at the end is asked of topics, or of lake tables (lake.CLUSTER.TOPIC), and shown until it ends or
+    Ctrl-C ends it.
+    """
     if (expression is None) == (file is None):
         raise InvalidRequest("A script is wanted.", "Say -e 'SQL', or -f FILE.")
     with connect(data) as client:
         found = client.post("sql", body={"sql": expression if file is None else read(file)})
-    if json:
-        print_json(found["outcomes"])
-        return
-    for outcome in found["outcomes"]:
-        show(outcome)
+        outcomes = found["outcomes"]
+        asked = [outcome["query"] for outcome in outcomes if outcome["query"] is not None]
+        if json and not asked:
+            print_json(outcomes)
+            return
+        for outcome in outcomes:
+            if outcome["query"] is not None:
+                ask(client, outcome["query"], json)
+            elif json:
+                print_line(outcome)
+            else:
+                show(outcome)
 
 
 def read(file: Path) -> str:

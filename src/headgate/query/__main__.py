@@ -4,15 +4,23 @@ import logging
 import os
 import sys
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
+from pyspark.sql import SparkSession
+
+from headgate.adhoc.app import Door, create_app
+from headgate.adhoc.queries import Queries
 from headgate.catalog.client import catalog_properties
 from headgate.embedded.entry import enter, stop_on_signal
 from headgate.embedded.ports import LOOPBACK
 from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import secret
+from headgate.kafka.access import SPARK_REDACTION
+from headgate.registry.client import SchemaSource
 from headgate.spark import CATALOG, Driver, build_session
 from headgate.store import Store
+from headgate.tables.lane import SESSION as LANE
 
 NAME = "query"
 BEAT_SECONDS = 2.0
@@ -35,9 +43,10 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
         runtime.iceberg, settings.catalog.warehouse, None, settings.catalog.properties
     )
     session = build_session(settings, NAME, settings.query.memory, properties, _connect_settings(runtime))
-    with closing(store), Driver(session) as driver:
+    with closing(store), Driver(session) as driver, asking(runtime, driver.session) as door:
         log.info("ready at %s", runtime.spark_connect)
-        while store.keep(NAME, instance, "ready", {"address": runtime.spark_connect}):
+        addresses = {"address": runtime.spark_connect, "queries": door.address}
+        while store.keep(NAME, instance, "ready", addresses):
             if driver.ended is not None:
                 log.error("the driver's JVM ended with %s", driver.ended)
                 return 1
@@ -46,8 +55,30 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
     return 0
 
 
+@contextmanager
+def asking(runtime: Runtime, spark: SparkSession) -> Iterator[Door]:
+    """Where the server brings the SELECTs that users ask."""
+    settings, token = runtime.settings, secret(runtime.data, "connect")
+    queries = Queries(
+        spark,
+        runtime.kafka_access,
+        SchemaSource(runtime.registry_access),
+        settings.secret,
+        f"{settings.checkpoints.rstrip('/')}/adhoc",
+        settings.statements,
+        token,
+    )
+    with Door(create_app(queries, token), LOOPBACK) as door:
+        try:
+            yield door
+        finally:
+            queries.close()
+
+
 def _connect_settings(runtime: Runtime) -> dict[str, str]:
     return {
+        **LANE,
+        **SPARK_REDACTION,
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         "spark.connect.grpc.binding.address": LOOPBACK,
         "spark.connect.grpc.binding.port": str(runtime.connect_port),

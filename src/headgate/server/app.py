@@ -10,16 +10,19 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from headgate import __version__
 from headgate.embedded.runtime import Runtime
+from headgate.embedded.secrets import secret
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
 from headgate.server import page
 from headgate.server.api.control import control_router
 from headgate.server.api.maintenance import maintenance_router
+from headgate.server.api.queries import queries_router
 from headgate.server.api.sql import sql_router
 from headgate.server.api.statements import statements_router
 from headgate.server.api.tables import tables_router
 from headgate.server.api.topics import topics_router
+from headgate.server.driver import QueryDriver
 from headgate.server.failures import RESPONSES, answer_failures
 from headgate.server.metrics import metrics_registry
 from headgate.server.origin import OwnOrigin
@@ -58,13 +61,15 @@ def create_app(
     app.add_middleware(OwnOrigin)
     answer_failures(app)
     tables = tables_router(store, topics, Offsets(runtime.kafka_access))
+    scripts = executor(runtime, store, topics)
     routers = (
         control_router(found),
         tables,
         maintenance_router(store),
         topics_router(store, topics),
         statements_router(store, found.records),
-        sql_router(executor(runtime, store, topics)),
+        sql_router(scripts),
+        queries_router(scripts, QueryDriver(store, secret(runtime.data, "connect"))),
     )
     for router in routers:
         app.include_router(router, prefix=API, responses=RESPONSES)

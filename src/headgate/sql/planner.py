@@ -16,7 +16,7 @@ from headgate.sql.relation import Refs, Relation
 from headgate.sql.select import Selects
 from headgate.sql.stages import Stage, StageQuery, cuts, output_mode, settle, sources
 from headgate.sql.statements import Query
-from headgate.sql.tables import OFFSET, PARTITION, ROWTIME, Changelog, Scan, Source, Tables
+from headgate.sql.tables import OFFSET, PARTITION, ROWTIME, Changelog, Scan, Source, TableInfo, Tables
 from headgate.sql.typed import Typed, column
 
 
@@ -53,6 +53,12 @@ class Plan:
         """The tables that this query reads, each with the watermark that it needs; those of its stages are
         theirs."""
         return sources(self.root)
+
+    @property
+    def tables(self) -> dict[str, TableInfo]:
+        """The users' tables that it reads, through all of its stages."""
+        scans = [step for step in self.root.walk() if isinstance(step, ScanRows)]
+        return {scan.table.name: scan.table for scan in scans}
 
     @property
     def stages(self) -> tuple[Stage, ...]:

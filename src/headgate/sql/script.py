@@ -5,7 +5,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 from headgate.errors import InvalidRequest
 from headgate.sql.ddl import StatementParser
 from headgate.sql.dialect import run_parser, tokenize
-from headgate.sql.statements import InsertInto, Statement, StatementSet
+from headgate.sql.lake import check_lake, names_lake
+from headgate.sql.statements import InsertInto, LakeQuery, Statement, StatementSet
 from headgate.sql.type_names import refusal
 
 
@@ -32,7 +33,12 @@ def parse_script(text: str) -> list[Statement]:
         if not found:
             continue
         _check_words(found)
-        statement: Statement = run_parser(StatementParser, StatementParser.statement, found, text)
+        statement: Statement
+        if words[0] in ("SELECT", "WITH") and names_lake(found):
+            statement = LakeQuery(text[found[0].start : found[-1].end + 1])
+            check_lake(statement.text)
+        else:
+            statement = run_parser(StatementParser, StatementParser.statement, found, text)
         if pending is None:
             statements.append(statement)
         elif isinstance(statement, InsertInto):

@@ -113,19 +113,21 @@ class KeepFirst(Operator):
     def build(self, on: Building) -> DataFrame:
         rows = self.child.build(on)
         first = Window.partitionBy(*(col(k) for k in self.keys)).orderBy(*(col(b) for b in self.by))
-        if not rows.isStreaming:
-            return rows.withColumn("$place", F.row_number().over(first)).filter("`$place` = 1").drop("$place")
-        grouped = dict.fromkeys([*self.keys, self.event])
-        rest = [c for c in rows.columns if c not in grouped and c in on.mentioned]
-        whole = F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none"))
-        # Two rows of a key may have the very same time.
-        least = F.struct(*(col(b) for b in self.by))
         timed = rows.filter(
             F.expr(
                 f"{quote(self.event)} IS NOT NULL OR "
                 "raise_error('ROW_NUMBER: a row has no time; leave such rows out with IS NOT NULL') IS NULL"
             )
         )
+        if not rows.isStreaming:
+            return (
+                timed.withColumn("$place", F.row_number().over(first)).filter("`$place` = 1").drop("$place")
+            )
+        grouped = dict.fromkeys([*self.keys, self.event])
+        rest = [c for c in rows.columns if c not in grouped and c in on.mentioned]
+        whole = F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none"))
+        # Two rows of a key may have the very same time.
+        least = F.struct(*(col(b) for b in self.by))
         due = timed.groupBy(*(col(c) for c in grouped)).agg(F.min_by(whole, least).alias("$row"))
         flat = due.select(*(col(c) for c in grouped), *(F.col(f"`$row`.{quote(c)}").alias(c) for c in rest))
         one = flat.withColumn("$place", F.row_number().over(first)).filter("`$place` = 1").drop("$place")

@@ -156,6 +156,13 @@ class Select:
 
 
 @dataclass(frozen=True)
+class LakeQuery:
+    """A SELECT on tables of the lake, as it was written."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Explain:
     inner: "Select | InsertInto | CreateTable | StatementSet"
 
@@ -176,5 +183,6 @@ Statement = (
     | Show
     | Describe
     | Select
+    | LakeQuery
     | Explain
 )

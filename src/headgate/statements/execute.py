@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from headgate.errors import AlreadyExists, InvalidRequest, NotFound
 from headgate.kafka.topics import Topics, check_topic_name
@@ -29,6 +30,7 @@ from headgate.statements.altering import (
     topic_changes,
     topic_config,
 )
+from headgate.statements.asking import Asked, ask, check_place, the_select
 from headgate.statements.declared import (
     STARTS,
     Declared,
@@ -65,6 +67,8 @@ class Outcome:
     rows: tuple[tuple[str, ...], ...] = ()
     statement: str | None = None
     warnings: tuple[str, ...] = ()
+    #: A SELECT: what to ask for, and under which settings.
+    query: Mapping[str, Any] | None = None
 
 
 @dataclass
@@ -109,12 +113,22 @@ class Executor:
         self._check(script, dict(session))
         return [self._carry_out(one, session) for one in script]
 
+    def ask(self, text: str, session: Mapping[str, str]) -> tuple[Asked, Plan | None]:
+        """What one SELECT asks for; its plan, if it reads topics."""
+        said: dict[str, str] = {}
+        for key, value in session.items():
+            set_option(sql.SetOption(key, value), said)
+        return ask(the_select(text), self._tables, self._options(said), said)
+
     # -- before anything is done
 
     def _check(self, script: list[sql.Statement], session: dict[str, str]) -> None:
         planning = Planning(self._tables)
         names = {record.name for record in self._statements.all()}
+        asked = False
         for one in script:
+            check_place(one, asked)
+            asked = asked or isinstance(one, sql.Select | sql.LakeQuery)
             match one:
                 case sql.SetOption() | sql.Reset():
                     set_option(one, session)
@@ -140,11 +154,8 @@ class Executor:
                 case sql.Explain():
                     self._explained(one, planning, session)
                 case sql.Select():
-                    raise InvalidRequest(
-                        "A SELECT alone has nowhere to put its rows.",
-                        "Write INSERT INTO … SELECT or CREATE TABLE … AS SELECT; EXPLAIN shows its plan; "
-                        "`headgate query` asks tables.",
-                    )
+                    self._checked(plan(one.query, planning, self._options(session)))
+                    forget_once(session)
 
     def _check_insert(self, insert: sql.InsertInto, planning: Planning, session: dict[str, str]) -> None:
         table = _known(planning, insert.table)
@@ -217,6 +228,11 @@ class Executor:
                 return self._insert_all(one, session)
             case sql.Drop():
                 return self._drop(one)
+            case sql.Select() | sql.LakeQuery():
+                text = one.query.text if isinstance(one, sql.Select) else one.text
+                found = Outcome("select", query={"sql": text, "settings": dict(session)})
+                forget_once(session)
+                return found
             case sql.Show():
                 return self._show(one)
             case sql.Describe():

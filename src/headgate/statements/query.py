@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -69,6 +69,14 @@ class Running:
         return f"headgate-statement-{self.id}"
 
 
+class Rows(Protocol):
+    """Where the rows of a batch go. `error`: what Spark hands on as text only."""
+
+    error: Exception | None
+
+    def __call__(self, rows: DataFrame, batch: int) -> None: ...
+
+
 class StatementQuery:
     """Not for two threads at once. An error ends the query; `failure` says what it means."""
 
@@ -95,7 +103,7 @@ class StatementQuery:
         self._topics = Topics(access)
         self._readers: dict[str, TopicReader] = {}
         self._query: StreamingQuery | None = None
-        self._sink: Sink | None = None
+        self._sink: Rows | None = None
         self._started = threading.Event()
         self._event_time = EventTime()
         #: By the name of an observation: the topic that it is about.

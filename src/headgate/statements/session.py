@@ -10,7 +10,8 @@ from headgate.store.statements import check_name
 
 NAME, TTL, ZONE = "client.statement-name", "sql.state-ttl", "sql.local-time-zone"
 IDLE, TAKE_OVER, BAD = "sql.tables.scan.idle-timeout", "sql.tables.initial-offset-from", "sql.on-bad-record"
-SETTINGS = (NAME, TTL, ZONE, IDLE, TAKE_OVER, BAD)
+SNAPSHOT = "sql.snapshot.mode"
+SETTINGS = (NAME, TTL, ZONE, IDLE, TAKE_OVER, BAD, SNAPSHOT)
 # They hold for the next job of the script, and no longer.
 ONCE = (NAME, TTL, TAKE_OVER)
 
@@ -31,6 +32,8 @@ def set_option(one: sql.SetOption | sql.Reset, session: dict[str, str]) -> str:
         parse_duration_ms(one.value)
     if key == BAD and one.value not in ("fail", "skip"):
         raise InvalidRequest(f"'{BAD}' cannot be '{one.value}'.", "It is fail or skip.")
+    if key == SNAPSHOT and one.value != "now":
+        raise InvalidRequest(f"'{SNAPSHOT}' cannot be '{one.value}'.", f"It is now, or RESET '{SNAPSHOT}'.")
     if key == ZONE:
         _check_zone(one.value)
     session[key] = one.value
@@ -45,6 +48,11 @@ def forget_once(session: dict[str, str]) -> None:
 def check_job(session: dict[str, str], names: set[str], ends: Sequence[str] = ("",)) -> None:
     """Whether a job can have the name that was set, and there is one to take over from. `names`: of the
     statements that there are, and then of this one too. `ends`: of names that are given together."""
+    if SNAPSHOT in session:
+        raise InvalidRequest(
+            f"'{SNAPSHOT}' is for SELECT: what writes a topic runs for ever.",
+            f"RESET '{SNAPSHOT}' before it.",
+        )
     said, before = session.get(NAME), session.get(TAKE_OVER)
     if before is not None and before not in names:
         raise NotFound(f"There is no statement '{before}' to take over from.", "SHOW STATEMENTS lists them.")

@@ -1,8 +1,9 @@
 """A statement of several queries, each of which reads what those before it have written: one to its owner."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -36,7 +37,9 @@ class StagedQuery:
         job: Job,
         running: Running,
         totals: Totals | None = None,
+        last: Callable[[Mapping[str, StageTopic]], StatementQuery] | None = None,
     ) -> None:
+        """`last` makes the query of the last step, if it is not to write the job's topic."""
         self._spark = spark
         self._access = access
         self.totals = totals or Totals()
@@ -49,10 +52,15 @@ class StagedQuery:
         for stage, own in zip(self._topics, self._runnings, strict=False):
             self._queries.append(StageQuery(spark, access, schemas, stage, own, self.totals, dict(before)))
             before[stage.stage.name] = stage
-        last = StatementQuery(spark, access, schemas, job, running, self.totals, before)
-        self._queries.append(last)
+        make = last or partial(self._writing, schemas, job, running)
+        self._queries.append(make(before))
         #: Up to where records were deleted, by topic: for the same offsets nobody is asked twice.
         self._deleted: dict[str, Mapping[int, int]] = {}
+
+    def _writing(
+        self, schemas: SchemaSource, job: Job, running: Running, before: Mapping[str, StageTopic]
+    ) -> StatementQuery:
+        return StatementQuery(self._spark, self._access, schemas, job, running, self.totals, before)
 
     # -- start and stop
 

@@ -66,10 +66,10 @@ def create_topics(access: KafkaAccess, topics: Collection[StageTopic], partition
         kafka.create(stage.topic, partitions, config=CONFIG)
 
 
-def delete_topics(access: KafkaAccess, statement_id: str) -> None:
-    """All that a statement has, whatever is known of it otherwise."""
+def delete_topics(access: KafkaAccess, statement_id: str, every: bool = False) -> None:
+    """All that a statement has, whatever is known of it. `every`: what all have whose ids begin so."""
     kafka = Topics(access)
-    for name in kafka.beginning_with(f"{PREFIX}{statement_id}."):
+    for name in kafka.beginning_with(f"{PREFIX}{statement_id}{'' if every else '.'}"):
         with suppress(NotFound):
             kafka.delete(name)
 

@@ -1,0 +1,228 @@
+"""The queries that run now. Each has a thread, and a reader; without a reader it ends."""
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from headgate.adhoc.lake import run_lake
+from headgate.adhoc.live import BATCH_ROWS, LiveQuery, StagedLiveQuery, run_live
+from headgate.adhoc.results import Closed, Results
+from headgate.adhoc.snapshot import Snapshot
+from headgate.config import Statements as StatementSettings
+from headgate.errors import HeadgateError, InvalidRequest, NotFound, ServerUnavailable, StatementFailed
+from headgate.kafka.access import KafkaAccess
+from headgate.registry.client import SchemaSource
+from headgate.sql.planner import Plan
+from headgate.statements.asking import Asked
+from headgate.statements.checkpoint import Checkpoint
+from headgate.statements.query import Running
+from headgate.statements.stages import delete_topics
+
+log = logging.getLogger(__name__)
+
+MOST = 16
+# Whose internal topics they are: no statement's.
+OWNER = "query-"
+# A query whose rows nobody came for.
+LONELY_SECONDS = 60.0
+LOOK_SECONDS = 1.0
+END_SECONDS = 30.0
+
+
+@dataclass
+class Query:
+    """`read_at`: since when somebody reads it."""
+
+    id: str
+    asked: Asked
+    results: Results
+    since: float = field(default_factory=time.time)
+    made_at: float = field(default_factory=time.monotonic)
+    read_at: float | None = None
+    thread: threading.Thread | None = None
+    plan: Plan | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        read = self.read_at is not None
+        about = {"id": self.id, "kind": self.asked.kind, "sql": self.asked.sql}
+        return {**about, "since": self.since, "rows": self.results.rows, "read": read}
+
+
+class Queries:
+    """For many threads. Nothing is kept of a query that has ended."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        access: KafkaAccess,
+        schemas: SchemaSource,
+        secret: Callable[[str], str],
+        checkpoints: str,
+        settings: StatementSettings,
+        token: str,
+    ) -> None:
+        """`checkpoints`: the folder of those of live queries, emptied first; `token`: for the catalog."""
+        self._spark = spark
+        self._access = access
+        self._schemas = schemas
+        self._secret = secret
+        self._checkpoints = checkpoints.rstrip("/")
+        self._settings = settings
+        self._token = token
+        self._running: dict[str, Query] = {}
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        # What a driver that was killed has left.
+        Checkpoint(spark, self._checkpoints).delete()
+        delete_topics(access, OWNER, every=True)
+        self._keeper = threading.Thread(target=self._keep, name="queries", daemon=True)
+        self._keeper.start()
+
+    def start(self, asked: Asked) -> Query:
+        plan = None if asked.kind == "lake" else asked.plan(self._secret)
+        # A stream's limit is counted as its rows are given.
+        limit = plan.limit if plan is not None and asked.kind == "live" else None
+        query = Query(uuid.uuid4().hex, asked, Results(limit), plan=plan)
+        query.thread = threading.Thread(
+            target=self._run, args=(query,), name=f"query-{query.id}", daemon=True
+        )
+        with self._lock:
+            if len(self._running) >= MOST:
+                raise ServerUnavailable(
+                    f"{MOST} queries run already.", "Try again when one has ended, or stop one."
+                )
+            self._running[query.id] = query
+        query.thread.start()
+        return query
+
+    def all(self) -> list[Query]:
+        with self._lock:
+            return sorted(self._running.values(), key=lambda query: query.since)
+
+    def get(self, query_id: str) -> Query:
+        with self._lock:
+            found = self._running.get(query_id)
+        if found is None:
+            raise NotFound(f"There is no query '{query_id}'.", "It has ended, or never was.")
+        return found
+
+    def read(self, query_id: str) -> Query:
+        """For its one reader."""
+        found = self.get(query_id)
+        with self._lock:
+            if found.read_at is not None:
+                raise InvalidRequest(f"Query '{query_id}' is being read.", "Ask again: each has one reader.")
+            found.read_at = time.monotonic()
+        return found
+
+    def leave(self, query: Query) -> None:
+        """Its reader has all, or has gone."""
+        query.results.close()
+        self._interrupt(query)
+        with self._lock:
+            self._running.pop(query.id, None)
+
+    def cancel(self, query_id: str) -> None:
+        found = self.get(query_id)
+        found.results.cancel()
+        self._interrupt(found)
+        if found.read_at is None:
+            self.leave(found)
+
+    def close(self) -> None:
+        """All of them end."""
+        self._ended.set()
+        found = self.all()
+        for query in found:
+            self.leave(query)
+        for query in found:
+            if query.thread is not None:
+                query.thread.join(END_SECONDS)
+        self._keeper.join()
+
+    # -- in threads
+
+    def _run(self, query: Query) -> None:
+        results = query.results
+        context = self._spark.sparkContext
+        context.setJobGroup(query.id, query.asked.sql[:200], interruptOnCancel=True)
+        context.setLocalProperty("spark.scheduler.pool", query.id)
+        try:
+            state, more = self._rows(query)
+            results.end(state, **more)
+        except Closed:
+            results.end("Stopped")
+        except Exception as error:  # noqa: BLE001 - whatever it is, its reader is told
+            if not results.is_wanted:
+                results.end("Stopped")
+                return
+            results.fail(_meant(error, query))
+
+    def _rows(self, query: Query) -> tuple[str, dict[str, Any]]:
+        asked, results = query.asked, query.results
+        if asked.kind == "lake":
+            return "Completed", run_lake(self._spark, asked.sql, asked.zone, self._token, results)
+        assert query.plan is not None
+        if asked.kind == "live":
+            return run_live(self._live(query, f"{self._checkpoints}/{query.id}"), results), {}
+        settings = self._settings
+        snapshot = Snapshot(
+            self._spark,
+            self._access,
+            self._schemas,
+            query.plan,
+            asked.starts,
+            asked.skip_bad,
+            settings.tasks,
+        )
+        snapshot.run(results)
+        return "Completed", {}
+
+    def _live(self, query: Query, uri: str) -> LiveQuery | StagedLiveQuery:
+        assert query.plan is not None
+        asked, settings = query.asked, self._settings
+        plan = replace(query.plan, root=replace(query.plan.root, limit=None))
+        running = Running(
+            f"{OWNER}{query.id}",
+            uri,
+            settings.tasks,
+            settings.interval,
+            asked.idle_seconds or settings.idle_timeout,
+            BATCH_ROWS,
+            asked.skip_bad,
+            asked.starts,
+        )
+        kind = StagedLiveQuery if plan.stages else LiveQuery
+        return kind(self._spark, self._access, self._schemas, plan, running, query.results)
+
+    def _interrupt(self, query: Query) -> None:
+        """Jobs that run for it; a live query ends its own."""
+        if query.asked.kind != "live":
+            self._spark.sparkContext.cancelJobGroup(query.id)
+
+    def _keep(self) -> None:
+        while not self._ended.wait(LOOK_SECONDS):
+            now = time.monotonic()
+            for query in self.all():
+                if query.read_at is None and now - query.made_at > LONELY_SECONDS:
+                    log.info("nobody has come for the rows of query %s: it ends", query.id)
+                    self.leave(query)
+
+
+def _meant(error: Exception, query: Query) -> Exception:
+    """What Spark refuses, in its first words; the stack is in the log."""
+    if isinstance(error, HeadgateError):
+        return error
+    log.warning("query %s has failed", query.id, exc_info=error)
+    if not isinstance(error, PySparkException):
+        return error
+    said = str(error).split("\n\nJVM stacktrace")[0].split(";\n")[0].splitlines()
+    line = next((text.strip() for text in said if text.strip()), type(error).__name__)
+    return InvalidRequest(line) if query.asked.kind == "lake" else StatementFailed(line)

@@ -1,0 +1,138 @@
+"""Rows on their way from a query to who reads them: a few pieces wait, then the query does. No Spark here."""
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from headgate.errors import HeadgateError
+
+# A piece is what is written at once; so many of them wait.
+PIECE_BYTES, PIECES = 64 * 1024, 16
+INSERT, UPSERT, DELETE, END, ERROR = "insert", "upsert", "delete", "end", "error"
+# How long a wait lasts until it is looked whether there is still anything to wait for.
+LOOK_SECONDS = 0.2
+LAST_SECONDS = 600.0
+
+
+class Closed(Exception):
+    """Nobody reads any more, or as many rows were given as were wanted."""
+
+
+class Results:
+    """One writer and one reader, each in a thread of its own."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._pieces: queue.Queue[bytes | None] = queue.Queue(PIECES)
+        self._waiting: list[bytes] = []
+        self._size = 0
+        self._limit = limit
+        self._closed = threading.Event()
+        self._cancelled = threading.Event()
+        self._finished = threading.Event()
+        self._began = time.monotonic()
+        self.rows = 0
+
+    # -- for the query
+
+    def row(self, op: str, row: Mapping[str, Any]) -> None:
+        """Waits while too much is unread. Raises Closed when no more is wanted."""
+        if self.is_full or self._finished.is_set() or not self.is_wanted:
+            raise Closed
+        self._line({"op": op, "row": row})
+        self.rows += 1
+
+    def flush(self) -> None:
+        """What is there is to be seen now."""
+        if self._waiting:
+            piece = b"".join(self._waiting)
+            self._waiting, self._size = [], 0
+            self._put(piece)
+
+    @property
+    def is_full(self) -> bool:
+        return self._limit is not None and self.rows >= self._limit
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anybody wants more."""
+        return not (self._closed.is_set() or self._cancelled.is_set())
+
+    def finish(self) -> None:
+        """The query gives no more: a batch of it that waits for its reader does so in vain."""
+        self._finished.set()
+
+    def end(self, state: str, **more: Any) -> None:
+        """The last line, if anybody is there to read it."""
+        seconds = round(time.monotonic() - self._began, 3)
+        self._last({"op": END, "state": state, "rows": self.rows, "seconds": seconds, **more})
+
+    def fail(self, error: Exception) -> None:
+        known = isinstance(error, HeadgateError)
+        message = error.message if isinstance(error, HeadgateError) else _first_line(error)
+        remedy = error.remedy if isinstance(error, HeadgateError) else ""
+        kind = type(error).__name__ if known else "TerminalError"
+        self._last({"op": ERROR, "error": kind, "message": message, "remedy": remedy})
+
+    # -- for the reader
+
+    def pieces(self) -> Iterator[bytes | None]:
+        """Whole lines, until the last one; None now and then while there are none."""
+        while True:
+            try:
+                piece = self._pieces.get(timeout=LOOK_SECONDS)
+            except queue.Empty:
+                if self._closed.is_set():
+                    return
+                yield None
+                continue
+            if piece is None:
+                return
+            yield piece
+
+    def close(self) -> None:
+        """Nobody reads any more."""
+        self._closed.set()
+
+    # -- for others
+
+    def cancel(self) -> None:
+        """No more rows; who reads is told the end."""
+        self._cancelled.set()
+
+    def _line(self, content: Mapping[str, Any]) -> None:
+        line = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        self._waiting.append(line)
+        self._size += len(line)
+        if self._size >= PIECE_BYTES:
+            self.flush()
+
+    def _last(self, content: Mapping[str, Any]) -> None:
+        """Who has gone does not wait for it; who does not read is not waited for any longer than so."""
+        line = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        last = b"".join([*self._waiting, line])
+        self._waiting, self._size = [], 0
+        deadline = time.monotonic() + LAST_SECONDS
+        for piece in (last, None):
+            while not self._closed.is_set() and time.monotonic() < deadline:
+                try:
+                    self._pieces.put(piece, timeout=LOOK_SECONDS)
+                except queue.Full:
+                    continue
+                break
+
+    def _put(self, piece: bytes) -> None:
+        while self.is_wanted and not self._finished.is_set():
+            try:
+                self._pieces.put(piece, timeout=LOOK_SECONDS)
+            except queue.Full:
+                continue
+            return
+        raise Closed
+
+
+def _first_line(error: Exception) -> str:
+    said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {said}"

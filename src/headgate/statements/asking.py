@@ -1,0 +1,91 @@
+"""A SELECT that stands alone: what is asked, with all that is needed to run it elsewhere."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
+
+from headgate.errors import InvalidRequest
+from headgate.sql import statements as sql
+from headgate.sql.durations import parse_duration_ms
+from headgate.sql.planner import Options, Plan, plan
+from headgate.sql.script import parse_statement
+from headgate.statements.declared import STARTS, DeclaredTables, Pinned, Pinning
+from headgate.statements.session import BAD, IDLE, SNAPSHOT
+
+# `live` goes on for ever, `snapshot` ends where the topics ended when it began, `lake` reads tables.
+Kind = Literal["live", "snapshot", "lake"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`tables` are those that the query names, as they are now."""
+
+    kind: Kind
+    sql: str
+    tables: Mapping[str, Any] = field(default_factory=dict)
+    starts: Mapping[str, str] = field(default_factory=dict)
+    zone: str = "UTC"
+    state_ttl_ms: int | None = None
+    idle_seconds: float | None = None
+    skip_bad: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+        return cls(**said)
+
+    def plan(self, secret: Callable[[str], str]) -> Plan:
+        """The same each time, whatever is altered meanwhile."""
+        one = parse_statement(self.sql)
+        if not isinstance(one, sql.Select):
+            raise AssertionError("what is asked of topics is a SELECT")
+        options = Options(secret=secret, zone=self.zone, state_ttl_ms=self.state_ttl_ms)
+        return plan(one.query, Pinned.from_dict(self.tables), options)
+
+
+def ask(
+    one: sql.Select | sql.LakeQuery, tables: DeclaredTables, options: Options, session: Mapping[str, str]
+) -> tuple[Asked, Plan | None]:
+    """What one SELECT asks for in a session; its plan, if it reads topics."""
+    if isinstance(one, sql.LakeQuery):
+        return Asked("lake", one.text, zone=options.zone), None
+    pinning = Pinning(tables)
+    planned = plan(one.query, pinning, options)
+    for name in planned.secrets:
+        options.secret(name)
+    starts = {
+        topic: STARTS[said]
+        for topic in planned.tables
+        if (said := tables.declared(topic).options.get("scan.startup.mode")) is not None
+    }
+    idle = session.get(IDLE)
+    found = Asked(
+        "snapshot" if SNAPSHOT in session else "live",
+        one.query.text,
+        pinning.seen.to_dict(),
+        starts,
+        options.zone,
+        options.state_ttl_ms,
+        None if idle is None else parse_duration_ms(idle) / 1000,
+        session.get(BAD) == "skip",
+    )
+    return found, planned
+
+
+def the_select(text: str) -> sql.Select | sql.LakeQuery:
+    one = parse_statement(text)
+    if not isinstance(one, sql.Select | sql.LakeQuery):
+        raise InvalidRequest(
+            "A query is a SELECT.", "Other statements are carried out by `headgate sql`, and POST …/sql."
+        )
+    return one
+
+
+def check_place(one: sql.Statement, asked_before: bool) -> None:
+    """A SELECT may run for ever: nothing but settings and other SELECTs can follow it."""
+    if asked_before and not isinstance(one, sql.Select | sql.LakeQuery | sql.SetOption | sql.Reset):
+        raise InvalidRequest(
+            "A SELECT comes last in a script: it may run for ever.", "Put what follows it before it."
+        )
