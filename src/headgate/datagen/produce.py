@@ -29,7 +29,7 @@ SECONDS_AT_A_TIME = 0.05
 
 # Records carry the scenario's time, not today's: retention would delete them as old, and a long run gets
 # ahead of the clock.
-TOPIC_CONFIG = {"retention.ms": "-1", **ANY_TIME}
+TOPIC_CONFIG = ANY_TIME
 
 PRODUCER_CONFIG: dict[str, str | int | float | bool] = {
     # Retries neither lose a record, nor double it, nor change the order within a partition.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pyspark.sql import types as t
 
 from headgate.errors import AlreadyExists, InvalidRequest
-from headgate.kafka.topics import ANY_TIME
+from headgate.kafka.topics import ANY_TIME, VERSIONS
 from headgate.sql import statements as sql
 from headgate.sql.durations import parse_duration_ms
 from headgate.sql.tables import TableInfo, Watermark
@@ -109,9 +109,8 @@ def output_of(table: TableInfo, declared: Declared) -> Output:
 
 
 def topic_config(table: TableInfo, options: Mapping[str, str]) -> dict[str, str]:
-    default = "compact" if table.changelog == "upsert" else "delete"
-    # Records have the times of what they were made of: by these, old ones would be deleted as they come.
-    return {"cleanup.policy": default, "retention.ms": "-1", **ANY_TIME, **kafka_options(options)}
+    default = VERSIONS if table.changelog == "upsert" else {"cleanup.policy": "delete", **ANY_TIME}
+    return {**default, **kafka_options(options)}
 
 
 def kafka_options(options: Mapping[str, str]) -> dict[str, str]:

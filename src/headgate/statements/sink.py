@@ -12,7 +12,7 @@ from pyspark.sql import types as t
 from headgate.decode.project import same_type, widens
 from headgate.errors import AlreadyExists, InvalidRequest, StatementFailed
 from headgate.kafka.access import KafkaAccess
-from headgate.kafka.topics import ANY_TIME, Topics
+from headgate.kafka.topics import ANY_TIME, VERSIONS, Topics
 from headgate.kafka.transactional import write_frame
 from headgate.registry.client import RegisteredSchema, SchemaSource
 from headgate.registry.schemas import SchemaType
@@ -84,8 +84,7 @@ def prepare_output(output: r.Output, access: KafkaAccess, schemas: SchemaSource)
         key = _part(output, "key", schemas)
     topics = Topics(access)
     if output.topic not in topics.describe_many([output.topic]):
-        policy = {"cleanup.policy": "compact"} if output.changelog == "upsert" else {}
-        policy |= {"retention.ms": "-1", **ANY_TIME}
+        policy = VERSIONS if output.changelog == "upsert" else ANY_TIME
         with suppress(AlreadyExists):
             topics.create(output.topic, output.partitions, config=policy)
     return Encoding(value, key)
