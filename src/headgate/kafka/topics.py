@@ -24,17 +24,18 @@ POLL_SECONDS = 0.01
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 # Topics of Headgate's own begin so.
 RESERVED = "__headgate"
-# Records keep the times of what they were made of, which may lie ahead of the broker's clock, or so far back that
-# a retention by time would delete them as they come.
+# Records keep the times of what they were made of, which may lie ahead of the broker's clock, or so far back
+# that a retention by time would delete them as they come.
 ANY_TIME = {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)}
-# Of a key's versions only the last is kept in the end. But whoever joins a row with the version of its time
-# needs those before it: a week long, and by no segment that is closed because its records' times lie far apart.
+# Of a key's versions only the last is kept in the end. But whoever joins a row with the version of its time needs
+# those before it: for a week, and in a segment that is not closed because its records' times lie far apart.
 VERSIONS = {
     "cleanup.policy": "compact",
     "min.compaction.lag.ms": str(7 * 24 * 3600 * 1000),
     "segment.ms": str(2**63 - 1),
     **ANY_TIME,
 }
+URL_SAFE = str.maketrans("+/", "-_")
 
 # No topic can have a name that the broker calls invalid, so to describe one is to find nothing.
 ABSENT = UNKNOWN_TOPIC | {KafkaError.TOPIC_EXCEPTION}
