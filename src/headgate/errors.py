@@ -5,17 +5,21 @@ HeadgateError
 │   ├── KafkaUnavailable
 │   ├── RegistryUnavailable
 │   ├── CatalogUnavailable
+│   ├── IssuerUnavailable   the keys of an issuer of tokens cannot be had
 │   ├── ServerUnavailable   the control API does not answer
 │   ├── CommitUnknown       a commit was sent and its outcome was not learned; read the position, then go on
 │   ├── IndexLost           the key index of an upsert table cannot be read; it is built anew
 │   ├── RowsChanged         a batch was not the same at a second look: compaction was at work in the topic
 │   ├── StaleLog            another engine has committed to the Delta log: it is read again
+│   ├── TooManyFailures     too many wrong secrets: wait
 │   └── StaleBatch          another engine has committed past this batch: look again before writing
 └── TerminalError           the same call fails again until somebody changes something
     ├── ConfigError
     ├── InvalidRequest
     ├── NotFound
     ├── AlreadyExists
+    ├── NotAuthorized       no token, or one that opens nothing
+    ├── NotAllowed          a known client that may not do this
     ├── NotRunning          no Headgate on this data folder
     ├── DataFolderInUse
     ├── PortTaken
@@ -66,6 +70,10 @@ class CatalogUnavailable(TransientError):
     """The Iceberg catalog did not answer."""
 
 
+class IssuerUnavailable(TransientError):
+    """The issuer of tokens that is configured did not answer."""
+
+
 class ServerUnavailable(TransientError):
     """The control API did not answer."""
 
@@ -90,6 +98,14 @@ class StaleLog(TransientError):
     """A version of the Delta log that was to be written is there already: the log is read again."""
 
 
+class TooManyFailures(TransientError):
+    """Too many wrong secrets from one address: `wait` seconds must pass."""
+
+    def __init__(self, message: str, remedy: str = "", wait: int = 60) -> None:
+        super().__init__(message, remedy)
+        self.wait = wait
+
+
 class TerminalError(HeadgateError):
     """The same call fails again until somebody changes something."""
 
@@ -108,6 +124,14 @@ class NotFound(TerminalError):
 
 class AlreadyExists(TerminalError):
     """There is one already."""
+
+
+class NotAuthorized(TerminalError):
+    """Nobody knows who asks: there was no token or secret, or one that opens nothing (any more)."""
+
+
+class NotAllowed(TerminalError):
+    """It is known who asks, and they may not."""
 
 
 class NotRunning(TerminalError):

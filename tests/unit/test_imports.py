@@ -16,6 +16,7 @@ LAYERS = [
     {"options"},
     {"config"},
     {"spark", "store", "decode", "kafka", "delta"},
+    {"access"},
     {"registry", "catalog", "embedded", "datagen"},
     {"tables"},
     {"maintain"},

@@ -17,13 +17,21 @@ def open_database(url: str) -> Engine:
     """An engine on `url`. SQLite gets WAL, full durability, and waits for other processes' locks."""
     parsed = make_url(url)
     if parsed.get_backend_name() == "sqlite":
-        if parsed.database:
-            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        if parsed.database and parsed.database != ":memory:":
+            _make_private(Path(parsed.database))
         engine = create_engine(url)
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_immediate)
         return engine
     return create_engine(url, pool_pre_ping=True)
+
+
+def _make_private(file: Path) -> None:
+    """Its owner's alone: it holds the keys that sign tokens. What SQLite puts beside it takes after it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch(mode=0o600)
+    if file.stat().st_mode & 0o077:
+        file.chmod(0o600)
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:
