@@ -17,10 +17,8 @@ def duckdb_on(iceberg: str) -> duckdb.DuckDBPyConnection:
         connection.execute(f"LOAD {extension}")
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(
-        f"""CREATE SECRET lake_secret (TYPE iceberg, CLIENT_ID 'anyone', CLIENT_SECRET 'anything',
-            OAUTH2_SERVER_URI '{iceberg}/v1/oauth/tokens', OAUTH2_SCOPE 'catalog')"""
+        f"ATTACH 'warehouse' AS lake (TYPE iceberg, ENDPOINT '{iceberg}', AUTHORIZATION_TYPE 'none')"
     )
-    connection.execute(f"ATTACH 'warehouse' AS lake (TYPE iceberg, SECRET lake_secret, ENDPOINT '{iceberg}')")
     return connection
 
 

@@ -66,7 +66,7 @@ class Credentials:
             )
         if not grants:
             raise InvalidRequest(
-                f"The credential '{name}' would open nothing.", "Give it a role: admin, writer or reader."
+                f"The credential '{name}' would open nothing.", "Give it a role: reader, writer or admin."
             )
         secret = secrets.token_urlsafe(SECRET_BYTES)
         # Plain letters and digits: client ids are pasted into URLs, properties and SQL.

@@ -3,8 +3,9 @@
 import base64
 import hmac
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from headgate.access.credentials import Credential, Credentials
 from headgate.access.limits import FailureLimit
@@ -12,6 +13,11 @@ from headgate.access.oidc import Issuer
 from headgate.access.roles import ENGINE, LOCAL, Principal
 from headgate.access.tokens import LONGEST_TOKEN, Tokens, not_a_token
 from headgate.errors import NotAuthorized
+
+# No token: PyIceberg, when it has none, sends the second.
+NOTHING = frozenset({None, "Bearer None"})
+# Marks requests that came through the public door, in their ASGI scope.
+PUBLIC_DOOR = "headgate.public"
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,18 @@ class Visit:
     authorization: str | None = field(repr=False)
     address: str
     public: bool = False
+
+    @classmethod
+    def of(cls, scope: Mapping[str, Any]) -> Self:
+        """From an ASGI scope."""
+        shown = [value for name, value in scope["headers"] if name == b"authorization"]
+        client = scope.get("client")
+        return cls(
+            # Two headers are no header that anybody would understand: together they open nothing.
+            b", ".join(shown).decode("latin-1") if shown else None,
+            "" if client is None else client[0],
+            scope.get(PUBLIC_DOOR) is True,
+        )
 
 
 class Gate:
@@ -57,14 +75,14 @@ class Gate:
 
     def caller(self, visit: Visit) -> Principal:
         """Who it is, or NotAuthorized."""
-        if visit.authorization is None:
+        if visit.authorization in NOTHING:
             if self._required or visit.public:
                 raise NotAuthorized(
                     "A token is needed here.",
                     "Make a credential with `headgate credentials create NAME --role reader`.",
                 )
             return LOCAL
-        scheme, _, shown = visit.authorization.strip().partition(" ")
+        scheme, _, shown = (visit.authorization or "").strip().partition(" ")
         match scheme.lower():
             case "bearer":
                 return self._bearer(shown.strip(), visit)

@@ -21,6 +21,7 @@ class Role(IntEnum):
     READER = 1  # sees tables and reads them
     WRITER = 2  # makes, changes and drops tables that are not the engine's
     ADMIN = 3  # sees what is internal; on everything, the control API too
+    ENGINE = 4  # writes managed tables: Headgate's own engine, or another Headgate's
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -64,32 +65,27 @@ class Grant:
 
 @dataclass(frozen=True)
 class Principal:
-    """Whoever makes a request. `engine`: Headgate's own, the only one that writes managed tables."""
+    """Whoever makes a request."""
 
     name: str
     grants: tuple[Grant, ...] = ()
-    engine: bool = False
 
     @property
     def is_admin(self) -> bool:
         """Of everything: the control API is theirs."""
-        return self.engine or Grant(Role.ADMIN) in self.grants
+        return self.everywhere is not None and self.everywhere >= Role.ADMIN
 
     @property
-    def role(self) -> Role | None:
-        """The highest that they have anywhere."""
-        return Role.ADMIN if self.engine else _highest(self.grants)
+    def everywhere(self) -> Role | None:
+        """The role that they have on everything, which is not a question of tables."""
+        return _highest(grant for grant in self.grants if grant.namespace == ANY and grant.table == ANY)
 
     def on_table(self, levels: Sequence[str], table: str) -> Role | None:
         """None: they do not see it."""
-        if self.engine:
-            return Role.ADMIN
         return _highest(grant for grant in self.grants if grant.covers(levels, table))
 
     def on_namespace(self, levels: Sequence[str]) -> Role | None:
         """What they may do with the namespace itself: more than reading takes all of its tables."""
-        if self.engine:
-            return Role.ADMIN
         covering = [grant for grant in self.grants if grant.covers_namespace(levels)]
         whole = _highest(grant for grant in covering if grant.table == ANY)
         return whole or (Role.READER if covering else None)
@@ -102,11 +98,10 @@ class Principal:
         )
 
 
-EVERYTHING = (Grant(Role.ADMIN),)
 # The process that writes the tables.
-ENGINE = Principal("the engine", EVERYTHING, engine=True)
+ENGINE = Principal("the engine", (Grant(Role.ENGINE),))
 # Whoever is on this machine, where no token is asked for; and who has the data folder's operator key.
-LOCAL = Principal("a local user", EVERYTHING)
+LOCAL = Principal("a local user", (Grant(Role.ADMIN),))
 
 
 def _highest(grants: Iterable[Grant]) -> Role | None:

@@ -17,6 +17,7 @@ def catalog_properties(
     if warehouse is not None:
         properties["warehouse"] = warehouse
     if token is not None:
-        properties["token"] = token
+        # A key that does not expire: there is nothing to refresh.
+        properties |= {"rest.auth.type": "oauth2", "token": token, "token-refresh-enabled": "false"}
     properties.update(extra or {})
     return properties

@@ -9,23 +9,30 @@ from headgate.catalog.locations import Warehouse
 from headgate.catalog.locks import NamedLocks
 from headgate.catalog.namespaces import Namespaces
 from headgate.catalog.once import Requests
+from headgate.catalog.rights import Rights
 from headgate.catalog.tables import Tables
 from headgate.catalog.views import Views
 from headgate.jvm import Jvm
 
 
 class EmbeddedCatalog:
-    """An Iceberg catalog on `database` whose tables lie under `warehouse`. Safe for many threads."""
+    """An Iceberg catalog on `database` whose tables lie under `warehouse`. Safe for many threads.
 
-    def __init__(self, jvm: Jvm, database: Path, warehouse: str) -> None:
+    `reserved` is the namespace of the topics' tables.
+    """
+
+    def __init__(
+        self, jvm: Jvm, database: Path, warehouse: str, reserved: tuple[str, ...] | None = None
+    ) -> None:
         database.parent.mkdir(parents=True, exist_ok=True)
         root = Warehouse.at(warehouse)
         self._iceberg = Iceberg(jvm, database, root.root)
         self._ledger = Ledger(database)
         requests = Requests(self._ledger, NamedLocks())
-        self.namespaces = Namespaces(self._iceberg, root, requests)
-        self.tables = Tables(self._iceberg, self._ledger, root, requests)
-        self.views = Views(self._iceberg, root, requests)
+        self.rights = Rights(reserved)
+        self.namespaces = Namespaces(self._iceberg, root, requests, self.rights)
+        self.tables = Tables(self._iceberg, self._ledger, root, requests, self.rights)
+        self.views = Views(self._iceberg, root, requests, self.rights)
 
     def close(self) -> None:
         self._iceberg.close()

@@ -9,6 +9,7 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
+from headgate.access import Principal
 from headgate.catalog.commit import Change, Committer, discarding_unless_applied
 from headgate.catalog.errors import (
     CatalogError,
@@ -23,29 +24,40 @@ from headgate.catalog.iceberg import Iceberg, TableMetadata, is_internal, proper
 from headgate.catalog.idempotency import Once, Outcome
 from headgate.catalog.ledger import TABLE, Ledger, LostRace, Move
 from headgate.catalog.locations import Warehouse
-from headgate.catalog.names import Identifier, parse_identifier, shown_names
+from headgate.catalog.names import Identifier, parse_identifier
 from headgate.catalog.once import Answer, Requests
+from headgate.catalog.proposal import is_managed
+from headgate.catalog.rights import Rights, seen_names
+from headgate.model import MANAGED_KEY
 
 log = logging.getLogger(__name__)
 
 
 class Tables:
-    def __init__(self, iceberg: Iceberg, ledger: Ledger, warehouse: Warehouse, requests: Requests) -> None:
+    def __init__(
+        self, iceberg: Iceberg, ledger: Ledger, warehouse: Warehouse, requests: Requests, rights: Rights
+    ) -> None:
         self._iceberg = iceberg
         self._ledger = ledger
         self._warehouse = warehouse
         self._requests = requests
-        self._committer = Committer(iceberg, ledger, warehouse)
+        self._rights = rights
+        self._committer = Committer(iceberg, ledger, warehouse, rights)
 
     def list(
-        self, levels: tuple[str, ...], page_token: str | None, page_size: int | None, everything: bool
+        self,
+        levels: tuple[str, ...],
+        page_token: str | None,
+        page_size: int | None,
+        everything: bool,
+        caller: Principal,
     ) -> Answer:
-        """A page may be shorter than was asked for: internal tables are left out of it."""
+        """A page may be shorter than was asked for: what the caller does not see is left out of it."""
         page = () if page_size is None else (page_token, str(page_size))
         found = self._iceberg.handlers.listTables(
             self._iceberg.catalog, self._iceberg.namespace(levels), *page
         )
-        said = shown_names(json.loads(self._iceberg.render(found)))
+        said = seen_names(self._iceberg.render(found), caller)
         hidden = frozenset() if everything else self._ledger.internal_names(levels)
         if hidden:
             said["identifiers"] = [one for one in said["identifiers"] if one["name"] not in hidden]
@@ -75,10 +87,15 @@ class Tables:
         )
         return Answer(200, self._iceberg.render(found), _etag(found.metadataLocation(), snapshots))
 
-    def create(self, levels: tuple[str, ...], body: Mapping[str, Any], once: Once | None) -> Answer:
+    def create(
+        self, levels: tuple[str, ...], body: Mapping[str, Any], once: Once | None, caller: Principal
+    ) -> Answer:
         request = self._iceberg.parse("CreateTableRequest", json.dumps(body))
         request.validate()
         identifier = parse_identifier({"namespace": [*levels], "name": request.name()})
+        self._rights.check_creates(caller, identifier)
+        if is_managed(request.properties().get(MANAGED_KEY)):
+            self._rights.check_managed(caller, identifier)
 
         def create() -> Answer:
             self._ledger.check_creatable(identifier)
@@ -100,11 +117,15 @@ class Tables:
         admitted = self._warehouse.footprint(location, properties).location
         return self._iceberg.new_table(request, admitted, properties)
 
-    def register(self, levels: tuple[str, ...], body: Mapping[str, Any], once: Once | None) -> Answer:
+    def register(
+        self, levels: tuple[str, ...], body: Mapping[str, Any], once: Once | None, caller: Principal
+    ) -> Answer:
         request = self._iceberg.parse("RegisterTableRequest", json.dumps(body))
         request.validate()
         identifier = parse_identifier({"namespace": [*levels], "name": request.name()})
+        self._rights.check_creates(caller, identifier)
         metadata = self._readable(self._warehouse.admit(request.metadataLocation(), "The metadata file"))
+        self._check_managed(caller, identifier, metadata)
 
         def register() -> Answer:
             pointer = self._ledger.pointer(identifier)
@@ -112,6 +133,8 @@ class Tables:
                 self._ledger.check_creatable(identifier)
                 self._point(identifier, None, metadata, once)
             else:
+                before = self._last_metadata(pointer.metadata_location)
+                self._check_managed(caller, identifier, before)
                 self._point(identifier, pointer.metadata_location, metadata, once)
             return self._answer(metadata)
 
@@ -147,9 +170,16 @@ class Tables:
         except LostRace as error:
             raise already_exists(f"Table already exists, or was just changed: {identifier}") from error
 
-    def drop(self, identifier: Identifier, purge: bool, once: Once | None) -> Answer:
+    def _check_managed(
+        self, caller: Principal, identifier: Identifier, metadata: TableMetadata | None
+    ) -> None:
+        if metadata is not None and is_managed(metadata.property(MANAGED_KEY, None)):
+            self._rights.check_managed(caller, identifier)
+
+    def drop(self, identifier: Identifier, purge: bool, once: Once | None, caller: Principal) -> Answer:
         def drop() -> Answer:
             metadata = self._last_metadata(self._metadata_location(identifier))
+            self._check_managed(caller, identifier, metadata)
             self._ledger.drop(identifier, None if metadata is None else metadata.uuid(), purge, once)
             if purge and metadata is not None:
                 # The pointer is gone: nobody finds the files any more, so now they may go.
@@ -169,34 +199,41 @@ class Tables:
             log.warning("%s is gone: its table is dropped without its files", metadata_location)
             return None
 
-    def rename(self, body: Mapping[str, Any], once: Once | None) -> Answer:
+    def rename(self, body: Mapping[str, Any], once: Once | None, caller: Principal) -> Answer:
         source, target = parse_identifier(body.get("source")), parse_identifier(body.get("destination"))
+        self._rights.check_writes(caller, source)
+        self._rights.check_creates(caller, target)
 
         def rename() -> Answer:
+            self._check_managed(caller, source, self._last_metadata(self._metadata_location(source)))
             self._ledger.rename(source, target, once)
             return Answer(204)
 
         return self._requests.run(once, (source, target), rename)
 
-    def commit(self, identifier: Identifier, body: Mapping[str, Any], once: Once | None) -> Answer:
+    def commit(
+        self, identifier: Identifier, body: Mapping[str, Any], once: Once | None, caller: Principal
+    ) -> Answer:
         named = body.get("identifier")
         if named is not None and parse_identifier(named) != identifier:
             raise bad_request(f"The request is for {identifier} and names another table in its body.")
         request = self._iceberg.parse("UpdateTableRequest", json.dumps(body))
 
         def commit() -> Answer:
-            (new,) = self._committer.commit([Change(identifier, request)], once, status=200)
+            (new,) = self._committer.commit([Change(identifier, request)], once, 200, caller)
             return self._answer(new)
 
         return self._requests.run(once, (identifier,), commit, self._replay(identifier))
 
-    def commit_all(self, body: Mapping[str, Any], once: Once | None) -> Answer:
+    def commit_all(self, body: Mapping[str, Any], once: Once | None, caller: Principal) -> Answer:
         request = self._iceberg.parse("CommitTransactionRequest", json.dumps(body))
         identifiers = [parse_identifier(change.get("identifier")) for change in body["table-changes"]]
+        for identifier in identifiers:
+            self._rights.check_writes(caller, identifier)
         changes = [Change(*pair) for pair in zip(identifiers, request.tableChanges(), strict=True)]
 
         def commit() -> Answer:
-            self._committer.commit(changes, once, status=204)
+            self._committer.commit(changes, once, 204, caller)
             return Answer(204)
 
         return self._requests.run(once, tuple(identifiers), commit)

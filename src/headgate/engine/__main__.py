@@ -46,7 +46,7 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
     store = Store.open(settings.store_url)
     store.beat(NAME, instance, os.getpid(), "starting")
     properties = catalog_properties(
-        runtime.iceberg, settings.catalog.warehouse, None, settings.catalog.properties
+        runtime.iceberg, settings.catalog.warehouse, runtime.catalog_key, settings.catalog.properties
     )
     session = build_session(settings, NAME, settings.spark.memory, properties, {**SESSION, **SPARK_REDACTION})
     with closing(store), Driver(session) as driver:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from pyspark.sql.metrics import PlanMetrics
 
 
+# A key does not expire, so there is nothing to refresh.
+KEY_SETTINGS = {"rest.auth.type": "oauth2", "token": "{key}", "token-refresh-enabled": "false"}
+
+
 @dataclass(frozen=True)
 class Reading:
     """What a query read: the data and delete files that planning left, and their size."""
@@ -29,14 +33,18 @@ class QueryResult:
     reading: Reading
 
 
-def run_query(address: str, token: str, make: Callable[["SparkSession"], "DataFrame"]) -> QueryResult:
-    """`token` opens the driver, and is what the session shows to the catalog."""
+def run_query(
+    address: str, token: str, key: str | None, make: Callable[["SparkSession"], "DataFrame"]
+) -> QueryResult:
+    """`token` opens the driver, `key` is what the session shows to the embedded catalog."""
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.remote(f"{address}/;token={token}").create()
     try:
-        spark.conf.set(f"spark.sql.catalog.{CATALOG}.token", token)
+        if key is not None:
+            for name, value in KEY_SETTINGS.items():
+                spark.conf.set(f"spark.sql.catalog.{CATALOG}.{name}", value.format(key=key))
         started = time.monotonic()
         frame = make(spark)
         rows = frame.toArrow()

@@ -9,14 +9,17 @@ from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from headgate import __version__
+from headgate.access import Gate
 from headgate.embedded.runtime import Runtime
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.server import page
 from headgate.server.api.control import control_router
+from headgate.server.api.credentials import credentials_router
 from headgate.server.api.maintenance import maintenance_router
 from headgate.server.api.tables import tables_router
 from headgate.server.api.topics import topics_router
+from headgate.server.doors import Doorkeeper, gate_of
 from headgate.server.failures import RESPONSES, answer_failures
 from headgate.server.metrics import metrics_registry
 from headgate.server.origin import OwnOrigin
@@ -36,8 +39,12 @@ def create_app(
     mounts: Mapping[str, APIRouter] | None = None,
     checks: Mapping[str, Check] | None = None,
     instance: str = "",
+    gate: Gate | None = None,
 ) -> FastAPI:
-    """`mounts` are the embedded registry and catalog, by path; `/healthz` asks all `checks` and the store."""
+    """`mounts` are the embedded registry and catalog, by path; `/healthz` asks all `checks` and the store.
+
+    `gate` is made as the settings say where none is given.
+    """
     found = Overview(runtime, store)
     topics = Topics(runtime.kafka_access)
     app = FastAPI(
@@ -49,11 +56,12 @@ def create_app(
         docs_url=None,
         redoc_url=None,
     )
+    app.add_middleware(Doorkeeper, gate=gate or gate_of(runtime, store))
     app.add_middleware(OwnOrigin)
     answer_failures(app)
     tables = tables_router(store, topics, Offsets(runtime.kafka_access))
     routers = (control_router(found), tables, maintenance_router(store), topics_router(store, topics))
-    for router in routers:
+    for router in (*routers, credentials_router(store)):
         app.include_router(router, prefix=API, responses=RESPONSES)
     for path, router in (mounts or {}).items():
         app.include_router(router, prefix=path)

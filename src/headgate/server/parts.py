@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter
 
+from headgate.access import LOCAL, Gate
 from headgate.catalog.embedded import EmbeddedCatalog
 from headgate.catalog.routes import catalog_router
 from headgate.embedded.runtime import Runtime
@@ -26,7 +27,7 @@ class Parts:
 
 
 @contextmanager
-def embedded_parts(runtime: Runtime, store: Store) -> Iterator[Parts]:
+def embedded_parts(runtime: Runtime, store: Store, gate: Gate) -> Iterator[Parts]:
     """Open while the block lasts; the JVM ends with it."""
     settings = runtime.settings
     mounts: dict[str, APIRouter] = {}
@@ -40,7 +41,9 @@ def embedded_parts(runtime: Runtime, store: Store) -> Iterator[Parts]:
             mounts["/registry"] = registry_router(service)
             checks["registry"] = service.newest_id
         if settings.catalog.uri is None:
-            catalog = opened.enter_context(EmbeddedCatalog(jvm, settings.catalog_db, settings.warehouse))
-            mounts["/iceberg"] = catalog_router(catalog)
-            checks["catalog"] = lambda: catalog.namespaces.list((), None, 1)
+            catalog = opened.enter_context(
+                EmbeddedCatalog(jvm, settings.catalog_db, settings.warehouse, (settings.namespace,))
+            )
+            mounts["/iceberg"] = catalog_router(catalog, gate, settings.public.url)
+            checks["catalog"] = lambda: catalog.namespaces.list((), None, 1, LOCAL)
         yield Parts(mounts, checks)

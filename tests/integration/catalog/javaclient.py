@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 from headgate.catalog import catalog_properties
 from headgate.jvm import Jvm
+from tests.integration.catalog.serving import ENGINE_KEY
 
 # Iceberg finds columns in files by field id.
 FILE_SCHEMA = pa.schema(
@@ -24,11 +25,17 @@ FILE_SCHEMA = pa.schema(
 class JavaClient:
     """A RESTCatalog. Tables have the columns `id` and `name`."""
 
-    def __init__(self, jvm: Jvm, uri: str, extra: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        jvm: Jvm,
+        uri: str,
+        extra: Mapping[str, str] | None = None,
+        key: str | None = ENGINE_KEY,
+    ) -> None:
         self._java = jvm.java
         self._iceberg = jvm.java.org.apache.iceberg
         configuration = jvm.java.org.apache.hadoop.conf.Configuration()
-        properties = catalog_properties(uri, None, None, extra or {})
+        properties = catalog_properties(uri, None, key, extra or {})
         self.catalog = self._iceberg.CatalogUtil.buildIcebergCatalog("test", properties, configuration)
 
     def close(self) -> None:

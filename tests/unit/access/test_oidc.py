@@ -92,7 +92,6 @@ def test_a_token_opens_what_its_groups_are_granted(
     gate = Gate(credentials, tokens, KEYS, required=True, issuer=issuer)
     found = gate.caller(Visit(f"Bearer {token(published, clock)}", "10.0.0.1", True))
     assert (found.name, found.grants) == ("'ada'", (Grant(Role.READER, "local", "*"),))
-    assert not found.engine
     made, _ = credentials.create("ours", (Grant(Role.READER),))
     assert gate.caller(Visit(f"Bearer {tokens.issue(made.client_id)}", "10.0.0.1")).name == "'ours'"
 

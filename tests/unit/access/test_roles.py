@@ -24,7 +24,7 @@ def test_grants_are_written_as_they_are_read(text: str, grant: Grant) -> None:
 
 @pytest.mark.parametrize("text", ["", "owner", "owner:local:*", ":local", "3"])
 def test_a_role_that_there_is_not_is_refused(text: str) -> None:
-    with pytest.raises(InvalidRequest, match="Roles are reader, writer, admin"):
+    with pytest.raises(InvalidRequest, match="Roles are reader, writer, admin, engine"):
         Grant.parse(text)
 
 
@@ -53,7 +53,7 @@ def test_the_highest_role_counts() -> None:
     assert someone.on_table(("local",), "orders") is Role.READER
     assert someone.on_table(("sandbox",), "orders") is Role.WRITER
     assert someone.on_table(("sandbox",), "mine.orders") is Role.ADMIN
-    assert someone.role is Role.ADMIN
+    assert someone.everywhere is Role.READER
     assert not someone.is_admin
 
 
@@ -75,14 +75,14 @@ def test_the_way_to_a_namespace_is_seen() -> None:
 
 def test_nobody_sees_nothing() -> None:
     nobody = principal()
-    assert nobody.role is None
+    assert nobody.everywhere is None
     assert nobody.on_table(("local",), "orders") is None
     assert not nobody.sees_namespace(("local",))
 
 
 def test_headgates_own() -> None:
     assert ENGINE.is_admin
-    assert ENGINE.engine
+    assert ENGINE.on_table(("local",), "orders") is Role.ENGINE
     assert LOCAL.is_admin
-    assert not LOCAL.engine
+    assert LOCAL.on_table(("local",), "orders") is Role.ADMIN
     assert not principal("admin:local").is_admin
