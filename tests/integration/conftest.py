@@ -17,7 +17,7 @@ from tests.support.services import Services
 
 @pytest.fixture(scope="session")
 def spark(services: Services) -> Iterator[SparkSession]:
-    properties = catalog_properties(services.runtime.iceberg)
+    properties = catalog_properties(services.runtime.iceberg, token=services.runtime.catalog_key)
     session = build_session(services.runtime.settings, "tests", "1g", properties, {**SESSION, **READS_DELTA})
     with Driver(session):
         yield session

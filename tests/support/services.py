@@ -94,7 +94,11 @@ class Services:
     @contextmanager
     def engine(self, iceberg: str | None = None, registry: str | None = None) -> Iterator[Process]:
         """An engine; `iceberg` and `registry` put something between it and the catalog or the registry."""
-        more = {} if iceberg is None else {"HEADGATE_CATALOG__URI": iceberg}
+        more = {}
+        if iceberg is not None:
+            # To the engine it is somebody else's catalog: its key is not shown there unless we say so.
+            key = self.runtime.catalog_key or ""
+            more |= {"HEADGATE_CATALOG__URI": iceberg, "HEADGATE_CATALOG__PROPERTIES__TOKEN": key}
         more |= {} if registry is None else {"HEADGATE_REGISTRY__URL": registry}
         with self.process("headgate.engine", **more) as process:
             wait_for("the engine", lambda: self._ready(process))

@@ -251,7 +251,7 @@ def callers(service: Service) -> Iterator[dict[str, httpx.Client]]:
 
 
 def prepare(service: Service, namespace: str, endpoint: str = "") -> Target:
-    """By the engine: a table, and a view and the metadata of a dropped table where the route is about them."""
+    """By the engine: a table; a view and the metadata of a dropped table where the route is about those."""
     number = next(_numbers)
     table = RawTable(service, namespace, f"t{number}")
     table.create(**(MANAGED if namespace == "local" else {}))

@@ -18,6 +18,8 @@ def test_further_properties_win() -> None:
         "header.X-Headgate-View": "all",
         "uri": "http://c",
         "warehouse": "lake",
+        "rest.auth.type": "oauth2",
         "token": "other",
+        "token-refresh-enabled": "false",
         "header.x": "y",
     }
