@@ -6,6 +6,17 @@ from collections.abc import Mapping
 VIEW_HEADER, VIEW_ALL = "X-Headgate-View", "all"
 
 
+def key_properties(uri: str, key: str) -> dict[str, str]:
+    """What shows a key of the data folder to the catalog. It does not expire: there is nothing to refresh."""
+    return {
+        "rest.auth.type": "oauth2",
+        # Not asked for anything: without it the client warns.
+        "oauth2-server-uri": f"{uri}/v1/oauth/tokens",
+        "token": key,
+        "token-refresh-enabled": "false",
+    }
+
+
 def catalog_properties(
     uri: str, warehouse: str | None = None, token: str | None = None, extra: Mapping[str, str] | None = None
 ) -> dict[str, str]:
@@ -17,7 +28,6 @@ def catalog_properties(
     if warehouse is not None:
         properties["warehouse"] = warehouse
     if token is not None:
-        # A key that does not expire: there is nothing to refresh.
-        properties |= {"rest.auth.type": "oauth2", "token": token, "token-refresh-enabled": "false"}
+        properties |= key_properties(properties["uri"], token)
     properties.update(extra or {})
     return properties

@@ -2,6 +2,7 @@
 
 import base64
 import os
+import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 from urllib.parse import quote
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 DEFAULT_DATA = Path(".headgate")
 URL_VARIABLE = "HEADGATE_URL"
+CA_VARIABLE = "HEADGATE_CA_FILE"
 ID_VARIABLE, SECRET_VARIABLE = "HEADGATE_CLIENT_ID", "HEADGATE_CLIENT_SECRET"
 TIMEOUT_SECONDS = 30.0
 
@@ -58,6 +60,17 @@ def connect(data: Path | None = None) -> "Client":
     )
 
 
+def _certificates() -> ssl.SSLContext | None:
+    """Those that a Headgate elsewhere is checked with; none are the system's."""
+    file = os.environ.get(CA_VARIABLE)
+    if not file:
+        return None
+    try:
+        return ssl.create_default_context(cafile=file)
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigError(f"{CA_VARIABLE} names {file}, which holds no certificates: {error}.") from error
+
+
 def _login_from_environment() -> str | None:
     """Client id and secret, for a Headgate elsewhere."""
     client_id, secret = os.environ.get(ID_VARIABLE), os.environ.get(SECRET_VARIABLE)
@@ -80,7 +93,9 @@ class Client:
         self._hint = hint
         self._addresses = addresses
         headers = {} if login is None else {"Authorization": login}
-        self._http = httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False, headers=headers)
+        self._http = httpx.Client(
+            timeout=TIMEOUT_SECONDS, trust_env=False, headers=headers, verify=_certificates() or True
+        )
 
     def addresses(self) -> dict[str, str]:
         """Where things are: kafka, registry, iceberg, api, console, spark_connect."""

@@ -72,6 +72,7 @@ def ask(sql: str, data: Path | None) -> "QueryResult":
 
 def ask_for(frame: Callable[["SparkSession"], "DataFrame"], data: Path | None) -> "QueryResult":
     """The rows of a frame that is made in a session of the query driver."""
+    from headgate.catalog.client import key_properties
     from headgate.embedded.secrets import OPERATOR_KEY, known_secret, secret
     from headgate.query.client import run_query
 
@@ -88,8 +89,9 @@ def ask_for(frame: Callable[["SparkSession"], "DataFrame"], data: Path | None) -
     # A catalog of yours is told nothing of ours.
     embedded = addresses["iceberg"].startswith(addresses["console"])
     key = known_secret(folder, OPERATOR_KEY) if embedded else None
+    catalog = {} if key is None else key_properties(addresses["iceberg"], key)
     _keep_quiet()
-    return run_query(addresses["spark_connect"], token, key, frame)
+    return run_query(addresses["spark_connect"], token, catalog, frame)
 
 
 def _start(client: Client) -> None:

@@ -105,6 +105,9 @@ class Runtime:
     @property
     def addresses(self) -> dict[str, str]:
         """For people and their tools: passwords in URLs are left out."""
+        public = self.settings.public
+        scheme = "http" if public.certificate_file is None else "https"
+        elsewhere = public.url or f"{scheme}://{public.host}:{public.port}"
         return {
             "kafka": self.kafka,
             "registry": without_password(self.registry),
@@ -112,6 +115,7 @@ class Runtime:
             "api": self.api,
             "console": self.console,
             "spark_connect": self.spark_connect,
+            **({} if public.host is None else {"public": elsewhere}),
         }
 
     def write(self) -> None:

@@ -1,7 +1,7 @@
 """Runs one query on the query driver, by Spark Connect, and says what it read."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.metrics import PlanMetrics
-
-
-# A key does not expire, so there is nothing to refresh.
-KEY_SETTINGS = {"rest.auth.type": "oauth2", "token": "{key}", "token-refresh-enabled": "false"}
 
 
 @dataclass(frozen=True)
@@ -34,17 +30,16 @@ class QueryResult:
 
 
 def run_query(
-    address: str, token: str, key: str | None, make: Callable[["SparkSession"], "DataFrame"]
+    address: str, token: str, catalog: Mapping[str, str], make: Callable[["SparkSession"], "DataFrame"]
 ) -> QueryResult:
-    """`token` opens the driver, `key` is what the session shows to the embedded catalog."""
+    """`token` opens the driver; `catalog` has properties by which the session shows the catalog who it is."""
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.remote(f"{address}/;token={token}").create()
     try:
-        if key is not None:
-            for name, value in KEY_SETTINGS.items():
-                spark.conf.set(f"spark.sql.catalog.{CATALOG}.{name}", value.format(key=key))
+        for name, value in catalog.items():
+            spark.conf.set(f"spark.sql.catalog.{CATALOG}.{name}", value)
         started = time.monotonic()
         frame = make(spark)
         rows = frame.toArrow()

@@ -20,6 +20,7 @@ def test_further_properties_win() -> None:
         "warehouse": "lake",
         "rest.auth.type": "oauth2",
         "token": "other",
+        "oauth2-server-uri": "http://c/v1/oauth/tokens",
         "token-refresh-enabled": "false",
         "header.x": "y",
     }
