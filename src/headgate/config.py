@@ -241,6 +241,7 @@ class Catalog(Section):
     warehouse: str | None = Field(
         None, description="Where tables are stored (embedded catalog), or the warehouse's name (your own)."
     )
+    locations: tuple[str, ...] = Field((), description="Further places where tables may lie (embedded).")
     properties: dict[str, str] = Field(default_factory=dict, description="Further properties for your own.")
 
 

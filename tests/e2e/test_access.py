@@ -96,7 +96,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         "HEADGATE_PUBLIC__CERTIFICATE_FILE": str(certificate_file),
         "HEADGATE_PUBLIC__KEY_FILE": str(key_file),
     }
-    with Stack(folder / "data", **environment) as stack:
+    with Stack(folder / "data", None, **environment) as stack:
         stack.run("datagen", "orders", "--limit", str(ROWS), "--seed", "7", "--prefix", "shop.")
         stack.run("table", "enable", "shop.payments", "--freshness", "1s")
         stack.run("table", "sync", "shop.payments", "--timeout", "180s")

@@ -94,7 +94,7 @@ class Services:
     @contextmanager
     def engine(self, iceberg: str | None = None, registry: str | None = None) -> Iterator[Process]:
         """An engine; `iceberg` and `registry` put something between it and the catalog or the registry."""
-        more = {}
+        more: dict[str, str] = {}
         if iceberg is not None:
             # To the engine it is somebody else's catalog: its key is not shown there unless we say so.
             key = self.runtime.catalog_key or ""

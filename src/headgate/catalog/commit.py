@@ -22,6 +22,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from headgate.access import Principal
 from headgate.catalog.errors import already_exists, bad_request, commit_failed, from_java, no_such_table
 from headgate.catalog.fencing import judge, proposed_batches
+from headgate.catalog.files import Files
 from headgate.catalog.iceberg import Iceberg, TableMetadata, UpdateTableRequest, is_internal
 from headgate.catalog.idempotency import Once, Outcome
 from headgate.catalog.ledger import VIEW, Ledger, LostRace, Move, Unconfirmed
@@ -61,6 +62,7 @@ class Committer:
         self._ledger = ledger
         self._warehouse = warehouse
         self._rights = rights
+        self._files = Files(iceberg, ledger, warehouse)
 
     def commit(
         self, changes: Sequence[Change], once: Once | None, status: int, caller: Principal
@@ -94,6 +96,7 @@ class Committer:
         if metadata is None:
             return Step(change.identifier, base, None)
         footprint = self._warehouse.footprint(metadata.location(), metadata.properties())
+        self._files.check_added(change.request, metadata.uuid(), footprint)
         return Step(change.identifier, base, metadata, footprint, batches)
 
     def _base(self, change: Change, caller: Principal) -> TableMetadata | None:

@@ -1,5 +1,6 @@
 """The embedded catalog: Iceberg's own classes on one side, one SQLite file on the other."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
@@ -18,14 +19,19 @@ from headgate.jvm import Jvm
 class EmbeddedCatalog:
     """An Iceberg catalog on `database` whose tables lie under `warehouse`. Safe for many threads.
 
-    `reserved` is the namespace of the topics' tables.
+    `reserved` is the namespace of the topics' tables, `allowed` are further places where tables may lie.
     """
 
     def __init__(
-        self, jvm: Jvm, database: Path, warehouse: str, reserved: tuple[str, ...] | None = None
+        self,
+        jvm: Jvm,
+        database: Path,
+        warehouse: str,
+        reserved: tuple[str, ...] | None = None,
+        allowed: Iterable[str] = (),
     ) -> None:
         database.parent.mkdir(parents=True, exist_ok=True)
-        root = Warehouse.at(warehouse)
+        root = Warehouse.at(warehouse, allowed)
         self._iceberg = Iceberg(jvm, database, root.root)
         self._ledger = Ledger(database)
         requests = Requests(self._ledger, NamedLocks())

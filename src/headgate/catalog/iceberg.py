@@ -117,6 +117,28 @@ class Iceberg:
         extension = self._parser.getFileExtension(codec)
         return f"{folder.rstrip('/')}/{_version(replaces) + 1:05d}-{uuid.uuid4()}{extension}"
 
+    def manifests(self, snapshot: Any) -> list[str]:
+        """Their locations; none if the list of them is gone."""
+        try:
+            return [manifest.path() for manifest in snapshot.allManifests(self.io)]
+        except Py4JJavaError as error:
+            if java_class(error) != "NotFoundException":
+                raise
+            return []
+
+    def content(self, location: str) -> bytes | None:
+        """A file's bytes, None if it is gone."""
+        try:
+            stream = self.io.newInputFile(location).newStream()
+        except Py4JJavaError as error:
+            if java_class(error) != "NotFoundException":
+                raise
+            return None
+        try:
+            return bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+
     def delete(self, location: str) -> None:
         self.io.deleteFile(location)
 

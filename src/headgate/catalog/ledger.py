@@ -121,6 +121,12 @@ class Ledger:
             found = select(internal.c.table_name).where(internal.c.table_namespace == stored)
             return frozenset(connection.scalars(found))
 
+    def is_anothers(self, file: str, table_uuid: str) -> bool:
+        """Whether a file lies in the location of a live table other than this one."""
+        others = locations.c.live & (locations.c.table_uuid != table_uuid)
+        with reading(self._engine) as connection:
+            return connection.scalar(select(func.count()).where(_overlaps(file) & others)) != 0
+
     def location_was_used(self, location: str) -> bool:
         """Whether a table, live or dropped with its files left behind, lies at, above or below it."""
         with reading(self._engine) as connection:

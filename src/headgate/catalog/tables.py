@@ -9,7 +9,7 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from headgate.access import Principal
+from headgate.access import Principal, Role
 from headgate.catalog.commit import Change, Committer, discarding_unless_applied
 from headgate.catalog.errors import (
     CatalogError,
@@ -20,6 +20,7 @@ from headgate.catalog.errors import (
     java_class,
     no_such_table,
 )
+from headgate.catalog.files import Files
 from headgate.catalog.iceberg import Iceberg, TableMetadata, is_internal, properties_of
 from headgate.catalog.idempotency import Once, Outcome
 from headgate.catalog.ledger import TABLE, Ledger, LostRace, Move
@@ -42,6 +43,7 @@ class Tables:
         self._warehouse = warehouse
         self._requests = requests
         self._rights = rights
+        self._files = Files(iceberg, ledger, warehouse)
         self._committer = Committer(iceberg, ledger, warehouse, rights)
 
     def list(
@@ -154,6 +156,7 @@ class Tables:
 
     def _point(self, identifier: Identifier, old: str | None, new: TableMetadata, once: Once | None) -> None:
         footprint = self._warehouse.footprint(new.location(), new.properties())
+        self._files.check_named(new, footprint)
         before = None if old is None else self._last_metadata(old)
         displaces = None if before is None else before.uuid()
         move = Move(
@@ -180,6 +183,8 @@ class Tables:
         def drop() -> Answer:
             metadata = self._last_metadata(self._metadata_location(identifier))
             self._check_managed(caller, identifier, metadata)
+            if purge and metadata is not None:
+                self._check_purge(caller, identifier, metadata)
             self._ledger.drop(identifier, None if metadata is None else metadata.uuid(), purge, once)
             if purge and metadata is not None:
                 # The pointer is gone: nobody finds the files any more, so now they may go.
@@ -188,6 +193,12 @@ class Tables:
             return Answer(204)
 
         return self._requests.run(once, (identifier,), drop)
+
+    def _check_purge(self, caller: Principal, identifier: Identifier, metadata: TableMetadata) -> None:
+        """The engine's own tables name what the engine wrote; they may be too large to look through."""
+        if caller.on_table(identifier.namespace, identifier.name) is not Role.ENGINE:
+            footprint = self._warehouse.footprint(metadata.location(), metadata.properties())
+            self._files.check_purge(metadata, footprint)
 
     def _last_metadata(self, metadata_location: str) -> TableMetadata | None:
         """None if the file is gone: a table that cannot be read must not be one that cannot be dropped."""

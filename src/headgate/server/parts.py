@@ -42,7 +42,13 @@ def embedded_parts(runtime: Runtime, store: Store, gate: Gate) -> Iterator[Parts
             checks["registry"] = service.newest_id
         if settings.catalog.uri is None:
             catalog = opened.enter_context(
-                EmbeddedCatalog(jvm, settings.catalog_db, settings.warehouse, (settings.namespace,))
+                EmbeddedCatalog(
+                    jvm,
+                    settings.catalog_db,
+                    settings.warehouse,
+                    (settings.namespace,),
+                    settings.catalog.locations,
+                )
             )
             mounts["/iceberg"] = catalog_router(catalog, gate, settings.public.url)
             checks["catalog"] = lambda: catalog.namespaces.list((), None, 1, LOCAL)

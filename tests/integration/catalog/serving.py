@@ -51,9 +51,10 @@ def application(catalog: EmbeddedCatalog, gate: Gate) -> FastAPI:
 class Service:
     """One catalog on `folder`, served until it is closed. Another one on the same folder is a restart."""
 
-    def __init__(self, jvm: Jvm, folder: Path, required: bool = False) -> None:
+    def __init__(self, jvm: Jvm, folder: Path, required: bool = False, allowed: tuple[str, ...] = ()) -> None:
         self.folder = folder
         self.required = required
+        self.allowed = allowed
         self.jvm = jvm
         self.warehouse = folder / "warehouse"
         self.database = folder / "catalog.db"
@@ -63,7 +64,9 @@ class Service:
     def __enter__(self) -> Self:
         self._store = Store.open(f"sqlite:///{self.folder / 'control.db'}")
         self.doors = Doors.of(self._store, self.required)
-        self._catalog = EmbeddedCatalog(self.jvm, self.database, self.warehouse.as_uri(), ("local",))
+        self._catalog = EmbeddedCatalog(
+            self.jvm, self.database, self.warehouse.as_uri(), ("local",), self.allowed
+        )
         app = application(self._catalog, self.doors.gate)
         config = uvicorn.Config(app, LOOPBACK, self.port, log_level="warning")
         self._server = uvicorn.Server(config)
