@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-parts test-whole unit check soak lock clean bench-append bench-upsert bench-mirror prerequisites
+.PHONY: help setup demo test test-parts test-whole unit check soak test-rck lock clean bench-append bench-upsert bench-mirror prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -51,6 +51,15 @@ check: setup     ## ruff and mypy
 soak: setup      ## the drills of the test suite at their full counts
 	@HEADGATE_SOAK=1 $(BIN)/python -m pytest tests/faults tests/integration tests/e2e -m soak
 
+test-rck: setup .rck/.ready    ## Iceberg's REST compatibility kit against our catalog; takes some minutes
+	@$(BIN)/python -m scripts.rck .rck/rck
+
+.rck/.ready: jars/pom.xml jars/rck/pom.xml | prerequisites
+	@echo "fetching the compatibility kit into .rck"
+	@rm -rf .rck
+	@mvn --quiet --batch-mode --strict-checksums --file jars/rck/pom.xml -Dheadgate.jars=$(CURDIR)/.rck process-resources
+	@touch $@
+
 bench-append: setup    ## rows per second of `table sync` beside plain Spark, as a ratio
 	@$(BIN)/python -m bench.append
 
@@ -66,4 +75,4 @@ lock: setup      ## resolve requirements.lock anew from pyproject.toml
 		--no-annotate --no-header --no-emit-index-url --no-emit-find-links -o requirements.lock pyproject.toml
 
 clean:           ## remove what setup and runs left behind, the embedded data included
-	@rm -rf .venv .jars .headgate .pytest_cache .mypy_cache .ruff_cache build dist
+	@rm -rf .venv .jars .rck .headgate .pytest_cache .mypy_cache .ruff_cache build dist

@@ -75,6 +75,11 @@ def _cased(change: Callable[[str], str], value: Any) -> Any:
     return change(value) if isinstance(value, str) else value
 
 
+def _words(value: Any) -> Any:
+    """In the environment a list is one text."""
+    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+
+
 class Section(BaseModel):
     # What was given may be a secret in the wrong place: no error repeats it.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
@@ -241,7 +246,9 @@ class Catalog(Section):
     warehouse: str | None = Field(
         None, description="Where tables are stored (embedded catalog), or the warehouse's name (your own)."
     )
-    locations: tuple[str, ...] = Field((), description="Further places where tables may lie (embedded).")
+    locations: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
+        (), description="Further places where tables may lie (embedded)."
+    )
     properties: dict[str, str] = Field(default_factory=dict, description="Further properties for your own.")
 
 

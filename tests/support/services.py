@@ -73,8 +73,12 @@ class Process:
 class Services:
     """A broker, a registry and a catalog on one data folder; engines are started by the tests."""
 
-    def __init__(self, data: Path, bootstrap: str) -> None:
-        self.environment = {"HEADGATE_KAFKA__BOOTSTRAP": bootstrap, "HEADGATE_SPARK__MEMORY": "1g"}
+    def __init__(self, data: Path, bootstrap: str, **environment: str) -> None:
+        self.environment = {
+            "HEADGATE_KAFKA__BOOTSTRAP": bootstrap,
+            "HEADGATE_SPARK__MEMORY": "1g",
+            **environment,
+        }
         settings = load_settings(environment=self.environment, data=data)
         data.mkdir(parents=True, exist_ok=True)
         self.runtime = Runtime.of(settings, server_port=free_port(), connect_port=free_port(), broker_port=0)

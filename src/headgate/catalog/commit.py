@@ -104,7 +104,7 @@ class Committer:
         if is_create(change.request):
             self._rights.check_creates(caller, change.identifier)
             if pointer is not None and pointer.kind == VIEW:
-                raise already_exists(f"View already exists: {change.identifier}")
+                raise already_exists(f"View with same name already exists: {change.identifier}")
             self._ledger.check_namespace(change.identifier.namespace)
         elif pointer is None or pointer.kind == VIEW:
             raise no_such_table(change.identifier)

@@ -164,7 +164,10 @@ class Ledger:
             _check_namespace_exists(connection, target.namespace)
             if source == target:
                 return
-            _check_name_is_free(connection, target)
+            taken = _pointer(connection, target)
+            if taken is not None:
+                what = "View" if taken.kind == VIEW else "Table"
+                raise already_exists(f"Cannot rename {source} to {target}. {what} already exists")
             names = {"table_namespace": stored_namespace(target.namespace), "table_name": target.name}
             connection.execute(update(tables).where(_is_table(source)).values(names))
             connection.execute(update(internal).where(_is_internal(source)).values(names))
@@ -217,7 +220,8 @@ def _pointer(connection: Connection, identifier: Identifier) -> Pointer | None:
 def _check_name_is_free(connection: Connection, identifier: Identifier) -> None:
     found = _pointer(connection, identifier)
     if found is not None:
-        raise already_exists(f"{'View' if found.kind == VIEW else 'Table'} already exists: {identifier}")
+        what = "View with same name" if found.kind == VIEW else "Table"
+        raise already_exists(f"{what} already exists: {identifier}")
 
 
 def _check_namespace_exists(connection: Connection, levels: tuple[str, ...]) -> None:

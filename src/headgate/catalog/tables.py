@@ -78,15 +78,23 @@ class Tables:
         self, identifier: Identifier, snapshots: str, if_none_match: str | None, everything: bool
     ) -> Answer:
         self._check_shown(identifier, everything)
-        etag = _etag(self._metadata_location(identifier), snapshots)
+        location = self._metadata_location(identifier)
+        etag = _etag(location, snapshots)
         if if_none_match is not None and etag in (tag.strip() for tag in if_none_match.split(",")):
             return Answer(304, etag=etag)
         mode = self._iceberg.snapshot_modes.get(snapshots)
         if mode is None:
             raise bad_request(f"`snapshots` must be all or refs, not {snapshots!r}.")
-        found = self._iceberg.handlers.loadTable(
-            self._iceberg.catalog, self._iceberg.identifier(identifier), mode
-        )
+        try:
+            found = self._iceberg.handlers.loadTable(
+                self._iceberg.catalog, self._iceberg.identifier(identifier), mode
+            )
+        except Py4JJavaError as error:
+            if java_class(error) != "NotFoundException":
+                raise
+            # Java says it with another spelling of the location.
+            message = f"Failed to open input stream for file: {location}"
+            raise CatalogError(404, "NotFoundException", message) from error
         return Answer(200, self._iceberg.render(found), _etag(found.metadataLocation(), snapshots))
 
     def create(
