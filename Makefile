@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-parts test-whole unit check soak test-rck lock clean bench-append bench-upsert bench-mirror prerequisites
+.PHONY: help setup demo test test-parts test-whole unit check soak test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -53,6 +53,21 @@ soak: setup      ## the drills of the test suite at their full counts
 
 test-rck: setup .rck/.ready    ## Iceberg's REST compatibility kit against our catalog; takes some minutes
 	@$(BIN)/python -m scripts.rck .rck/rck
+
+test-pyiceberg: setup .rck/pyiceberg/.ready    ## PyIceberg's own tests of catalogs against ours
+	@$(BIN)/python -m scripts.pyiceberg_kit .rck/pyiceberg/source .rck/pyiceberg/packages
+
+# With the same version as the package that we read with, and what its tests import.
+.rck/pyiceberg/.ready: pyproject.toml | .rck/.ready
+	@echo "fetching PyIceberg's tests into .rck/pyiceberg"
+	@rm -rf .rck/pyiceberg
+	@$(BIN)/python -m pip download --quiet --no-deps --no-binary :all: --no-build-isolation \
+		--dest .rck/pyiceberg "pyiceberg==$$($(BIN)/python -c 'import pyiceberg; print(pyiceberg.__version__)')"
+	@mkdir .rck/pyiceberg/source
+	@tar -xzf .rck/pyiceberg/pyiceberg-*.tar.gz --strip-components=1 -C .rck/pyiceberg/source
+	@$(BIN)/python -m pip install --quiet --no-deps --target .rck/pyiceberg/packages \
+		pytest-lazy-fixtures==1.4.1 requests-mock==1.12.1 thrift==0.25.0
+	@touch $@
 
 .rck/.ready: jars/pom.xml jars/rck/pom.xml | prerequisites
 	@echo "fetching the compatibility kit into .rck"

@@ -7,7 +7,8 @@ what the specification leaves open. A test in KNOWN that passes is a failure of 
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -31,29 +32,32 @@ ABILITIES = {
 }
 
 
+@contextmanager
+def serving(folder: Path) -> Iterator[dict[str, str]]:
+    """Our server, asking for a credential; the properties by which a client with one reaches it."""
+    services = Services(
+        folder / "data",
+        "127.0.0.1:1",  # no broker answers there: the catalog needs none
+        HEADGATE_AUTH__REQUIRED="true",
+        # Where kits want tables that they give a location.
+        HEADGATE_CATALOG__LOCATIONS="file:///tmp",
+    )
+    with services.server():
+        made, secret = Credentials(services.store.engine).create("kit", [Grant.parse("writer")])
+        yield {
+            "uri": services.runtime.iceberg,
+            "credential": f"{made.client_id}:{secret}",
+            "oauth2-server-uri": f"{services.runtime.iceberg}/v1/oauth/tokens",
+            "scope": "catalog",
+        }
+    services.close()
+
+
 def main(jars: Path) -> int:
     with tempfile.TemporaryDirectory(prefix="headgate-rck-") as folder:
         reports = Path(folder) / "reports"
-        # No broker answers there: the catalog needs none.
-        services = Services(
-            Path(folder) / "data",
-            "127.0.0.1:1",
-            HEADGATE_AUTH__REQUIRED="true",
-            # Where the kit wants tables that it gives a location.
-            HEADGATE_CATALOG__LOCATIONS="file:///tmp",
-        )
-        with services.server():
-            made, secret = Credentials(services.store.engine).create("rck", [Grant.parse("writer")])
-            settings = {
-                **ABILITIES,
-                "uri": services.runtime.iceberg,
-                "credential": f"{made.client_id}:{secret}",
-                "oauth2-server-uri": f"{services.runtime.iceberg}/v1/oauth/tokens",
-                "scope": "catalog",
-                "rest.auth.type": "oauth2",
-            }
-            run(jars, settings, reports)
-        services.close()
+        with serving(Path(folder)) as client:
+            run(jars, {**ABILITIES, **client, "rest.auth.type": "oauth2"}, reports)
         return judge(reports)
 
 
