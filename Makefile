@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-parts test-whole unit check soak test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror prerequisites
+.PHONY: help setup demo test test-parts test-whole unit check soak test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -83,6 +83,9 @@ bench-upsert: setup    ## seconds for a batch of random keys on growing tables, 
 
 bench-mirror: setup    ## what the Delta log adds to a table's time and bytes
 	@$(BIN)/python -m bench.mirror
+
+bench-sql: setup       ## rows per second of statements beside the same by hand in PySpark
+	@$(BIN)/python -m bench.sql
 
 lock: setup      ## resolve requirements.lock anew from pyproject.toml
 	@$(BIN)/python -m pip install --quiet uv

@@ -26,13 +26,13 @@ SCHEMA = json.dumps(
 BASE_MS = 1_760_000_000_000
 
 
-def produce(bootstrap: str, registry: str, count: int, first: int = 0) -> None:
+def produce(bootstrap: str, registry: str, count: int, first: int = 0, topic: str = TOPIC) -> None:
     """`count` payments numbered from `first`, acknowledged by the broker."""
     topics = Topics(bootstrap)
-    if TOPIC not in topics.describe_many([TOPIC]):
-        topics.create(TOPIC, 4)
+    if topic not in topics.describe_many([topic]):
+        topics.create(topic, 4)
     client = SchemaRegistryClient({"url": registry})
-    schema_id: int = client.register_schema(f"{TOPIC}-value", Schema(SCHEMA, "AVRO"))
+    schema_id: int = client.register_schema(f"{topic}-value", Schema(SCHEMA, "AVRO"))
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -47,7 +47,7 @@ def produce(bootstrap: str, registry: str, count: int, first: int = 0) -> None:
     for number in range(first, first + count):
         while True:
             try:
-                producer.produce(TOPIC, header + encode(number), str(number % 500_000))
+                producer.produce(topic, header + encode(number), str(number % 500_000))
                 break
             except BufferError:
                 producer.poll(0.1)

@@ -54,10 +54,15 @@ def broker(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bro
             process.wait(timeout=30)
 
 
+# What statements hash with; it is to be found nowhere.
+PEPPER = "a secret that nobody may see"
+
+
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """All of Headgate, embedded, for the end-to-end tests and the drills on it."""
-    with Stack(tmp_path_factory.mktemp("stack") / "data") as stack:
+    data = tmp_path_factory.mktemp("stack") / "data"
+    with Stack(data, HEADGATE_SECRETS__PEPPER=PEPPER) as stack:
         yield stack
 
 

@@ -362,6 +362,16 @@ class Auth(Section):
     oidc: Oidc = Oidc()
 
 
+class Statements(Section):
+    checkpoints: str | None = Field(
+        None, description="Where statements keep their progress and state; none is the data folder."
+    )
+    interval: Duration = Field(1.0, ge=0.1, description="How often a statement looks for new records.")
+    idle_timeout: Duration = Field(60.0, gt=0, description="Silence after which an input holds nothing up.")
+    max_batch_rows: int = Field(1_000_000, ge=1)
+    tasks: int = Field(4, ge=1, le=256, description="Tasks of a new statement; it keeps their number.")
+
+
 class Store(Section):
     url: str | None = Field(None, description="SQLAlchemy URL of the control state; none is SQLite.")
 
@@ -389,8 +399,26 @@ class Settings(Section):
     maintenance: Maintenance = Maintenance()
     public: Public = Public()
     auth: Auth = Auth()
+    statements: Statements = Statements()
     store: Store = Store()
+    secrets: dict[str, SecretStr] = Field(
+        default_factory=dict, description="By name: what masking functions of statements take for a key."
+    )
+    secrets_file: dict[str, Path] = Field(
+        default_factory=dict, description="By name: a file that holds such a secret."
+    )
     tables: tuple[TablePattern, ...] = ()
+
+    def secret(self, name: str) -> str:
+        """For statements; the name may be shown, the secret never."""
+        found = secret(self.secrets.get(name), self.secrets_file.get(name), f"secrets.{name}")
+        if found is None:
+            raise ConfigError(
+                f"There is no secret '{name}'.",
+                f"Put it into the variable {PREFIX}SECRETS__{name.upper()}, or into a file that "
+                f"`secrets_file: {{{name}: FILE}}` names.",
+            )
+        return found
 
     @property
     def store_url(self) -> str:
@@ -399,6 +427,11 @@ class Settings(Section):
     @property
     def catalog_db(self) -> Path:
         return self.data / "catalog.db"
+
+    @property
+    def checkpoints(self) -> str:
+        """Where statements keep their progress and state, as a URI."""
+        return self.statements.checkpoints or (self.data / "statements").as_uri()
 
     @property
     def warehouse(self) -> str:

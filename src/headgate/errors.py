@@ -25,6 +25,8 @@ HeadgateError
     ├── PortTaken
     ├── PrerequisiteMissing
     ├── UnsupportedSchema   a schema that no table can be made from
+    ├── IncompatibleSchema  the registry refuses a schema beside those that are there
+    ├── StatementFailed     a statement cannot go on without its owner
     ├── MirrorStopped       the Delta log cannot follow its table: the table goes on without it
     └── TableStopped        what suspends a table
         ├── PositionMissing
@@ -152,6 +154,14 @@ class PrerequisiteMissing(TerminalError):
 
 class UnsupportedSchema(TerminalError):
     """No table can be made from this schema; the message names the path of the field."""
+
+
+class IncompatibleSchema(TerminalError):
+    """The registry does not take this schema as the next version of its subject."""
+
+
+class StatementFailed(TerminalError):
+    """A statement cannot go on until its owner changes something: it is Failed with this reason."""
 
 
 class MirrorStopped(TerminalError):

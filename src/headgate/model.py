@@ -140,6 +140,16 @@ class TableState(StrEnum):
     FAILED = "Failed"  # retried and failing still
 
 
+class StatementState(StrEnum):
+    """Where a statement stands, as users see it."""
+
+    PENDING = "Pending"  # wanted, and not running yet, or not again
+    RUNNING = "Running"
+    STOPPED = "Stopped"  # by its owner; it goes on where it was
+    FAILED = "Failed"  # with a reason that needs its owner, or retried and failing still
+    COMPLETED = "Completed"  # nothing is left to do
+
+
 @dataclass(frozen=True)
 class Topic:
     """A topic as the broker describes it now. A topic created anew under the same name has another id."""

@@ -43,9 +43,9 @@ def die_at_all(services: Services, folder: Path, more: Callable[[], None] = lamb
     while before := armed(folder):
         more()
         with services.doomed_engine(folder) as engine:
-            engine.popen.wait(ENGINE_SECONDS)
+            code = engine.ended(ENGINE_SECONDS)
             # SIGKILL, as nobody else gives it here.
-            assert engine.popen.returncode == -9, f"ended with {engine.popen.returncode}: see engine.log"
+            assert code == -9, f"ended with {code}: see engine.log"
         gone = before - armed(folder)
         assert len(gone) == 1, gone
         places += gone

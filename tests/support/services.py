@@ -36,9 +36,10 @@ class Process:
 
     def __init__(self, module: str, data: Path, log: Path, **environment: str) -> None:
         self._log = log.open("ab")
+        self._file = log
         self.popen = subprocess.Popen(
             [sys.executable, "-m", module, "--data", str(data)],
-            env={**os.environ, **environment},
+            env={**os.environ, "PYTHONFAULTHANDLER": "1", **environment},
             stdout=self._log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -55,6 +56,16 @@ class Process:
     def kill(self) -> None:
         assert kill_group(self.pid)
         self.popen.wait()
+
+    def ended(self, timeout: float) -> int:
+        """Its exit code; one that does not end is made to say where it is."""
+        try:
+            return self.popen.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.popen.send_signal(signal.SIGABRT)
+            self.popen.wait(20)
+            said = "\n".join(self._file.read_text(errors="replace").splitlines()[-120:])
+            raise AssertionError(f"it did not end within {timeout:.0f} s:\n{said}") from None
 
     def __enter__(self) -> Self:
         return self

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from headgate import __version__
-from headgate.cli import changes, credentials, datagen, dlq, query, status, topic, up
+from headgate.cli import changes, credentials, datagen, dlq, query, sql, statement, status, topic, up
 from headgate.cli.client import DataOption
 from headgate.cli.output import complain
 from headgate.errors import HeadgateError
@@ -56,12 +56,14 @@ def _defaults(group: TyperGroup, values: Mapping[str, str]) -> dict[str, Any]:
 
 
 app.command("up")(up.up)
+app.command("sql")(sql.sql)
 app.command("down")(status.down)
 app.command("status")(status.status)
 app.add_typer(topic.app, name="topic")
 app.add_typer(dlq.app, name="dlq")
 app.add_typer(changes.app, name="table")
 app.add_typer(credentials.app, name="credentials")
+app.add_typer(statement.app, name="statement")
 app.command("datagen")(datagen.datagen)
 app.command("query")(query.query)
 

@@ -20,6 +20,12 @@ def say(text: str) -> None:
     typer.echo(printable(text))
 
 
+def say_lines(text: str) -> None:
+    """A result that has lines of its own, as SQL has."""
+    for line in text.splitlines():
+        say(line)
+
+
 def complain(text: str) -> None:
     """What went wrong. A log's end that comes with it keeps its lines."""
     lines = [printable(line) for line in text.splitlines()]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.cli.client import DEFAULT_DATA, DataOption, JsonOption, connect, data_folder
 from headgate.cli.output import age, print_fields, print_json, print_table, progress, say
+from headgate.cli.statement import print_statements
 from headgate.errors import TerminalError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ DOWN_SECONDS = 120.0
 
 
 def status(data: DataOption = None, json: JsonOption = False) -> None:
-    """Where things are and how they stand: addresses, processes, tables."""
+    """Where things are and how they stand: addresses, processes, tables, statements."""
     with connect(data) as client:
         found = client.get("status")
     if json:
@@ -33,6 +34,9 @@ def status(data: DataOption = None, json: JsonOption = False) -> None:
     if found["tables"]:
         say("")
         print_tables(found["tables"])
+    if found["statements"]:
+        say("")
+        print_statements(found["statements"])
 
 
 def print_tables(tables: list[dict[str, Any]]) -> None:

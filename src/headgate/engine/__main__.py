@@ -16,13 +16,16 @@ from headgate.embedded.runtime import Runtime
 from headgate.engine.loop import Loop
 from headgate.engine.publish import KafkaPublisher
 from headgate.engine.source import KafkaSource
+from headgate.engine.statements import StatementLoop
 from headgate.errors import TransientError
 from headgate.kafka.access import SPARK_REDACTION
 from headgate.maintain.service import Maintenance
 from headgate.model import OnError, TableSpec
 from headgate.registry.client import SchemaSource
 from headgate.spark import Driver, build_session
-from headgate.store import Store, TableRecord
+from headgate.statements.execute import job_of
+from headgate.statements.runnable import Job
+from headgate.store import StatementRecord, Statements, Store, TableRecord
 from headgate.tables.dead_letters import DeadLetters
 from headgate.tables.key_index import KeyIndex
 from headgate.tables.lake import Lake
@@ -54,6 +57,11 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
         if lake is None:
             return 0
         loop = make_loop(runtime, store, driver.session, lake, instance)
+        ended = threading.Event()
+        statements = threading.Thread(
+            target=make_statements(runtime, store, driver.session).run, args=(ended,), name="statements"
+        )
+        statements.start()
         log.info("ready")
         try:
             while not stop.is_set():
@@ -66,8 +74,21 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
                 loop.tick()
                 loop.rest(settings.engine.tick_seconds)
         finally:
+            ended.set()
             loop.close()
+            statements.join()
     return 0
+
+
+def make_statements(runtime: Runtime, store: Store, spark: SparkSession) -> StatementLoop:
+    settings, access = runtime.settings, runtime.kafka_access
+    schemas = SchemaSource(runtime.registry_access)
+
+    def make(record: StatementRecord) -> Job:
+        return job_of(record, settings.secret)
+
+    statements = Statements(store.engine)
+    return StatementLoop(statements, spark, access, schemas, make, settings.checkpoints, settings.statements)
 
 
 def make_loop(runtime: Runtime, store: Store, spark: SparkSession, lake: Lake, instance: str) -> Loop:

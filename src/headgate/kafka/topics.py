@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     ConfigSource,
@@ -104,6 +105,25 @@ class Topics:
     def config(self, name: str) -> dict[str, str]:
         """All of the topic's configuration, defaults included."""
         return {key: _text(entry) for key, entry in self._config(name).items()}
+
+    def configure(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """Sets what is named, or lets the broker's default hold again; the rest stays as it is."""
+        self.describe(name)
+        entries = [
+            ConfigEntry(
+                key,
+                value,
+                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+            )
+            for key, value in changes.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+        try:
+            self._link.admin.incremental_alter_configs([resource], request_timeout=self._timeout)[
+                resource
+            ].result()
+        except KafkaException as error:
+            raise self._link.failure(error, f"configure topic '{name}'") from error
 
     def config_overrides(self, name: str) -> dict[str, str]:
         """What was set on the topic itself."""

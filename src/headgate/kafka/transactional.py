@@ -13,9 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Self
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # For what a broker answers at once when it is well: to begin, to commit, to abort.
 CALL_SECONDS = 60.0
+# How often a writer looks whether a row has failed.
+ROWS_BETWEEN_POLLS = 200
 # For as long such a call is made again.
 PATIENCE_SECONDS = TRANSACTION_SECONDS
 
@@ -64,8 +66,7 @@ _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A record to be. Without a partition, its key decides as in Java's clients; without a time, now."""
 
     key: bytes | None
@@ -102,6 +103,8 @@ class TransactionalWriter:
                 "topic.metadata.propagation.max.ms": 5000,
                 # The topic's own limit decides.
                 "message.max.bytes": 100 * 1024 * 1024,
+                # What went well is known when the transaction is committed.
+                "delivery.report.only.error": True,
                 "logger": _SILENT,
             }
         )
@@ -157,10 +160,12 @@ class TransactionalWriter:
                 failed.append(error)
 
         try:
-            for row in rows:
+            for number, row in enumerate(rows):
                 self._hand_over(topic, row, told)
-                if failed:
-                    break
+                if number % ROWS_BETWEEN_POLLS == 0:
+                    self._producer.poll(0)
+                    if failed:
+                        break
             # The marker goes last: while it is open, nobody can read the markers of others behind it.
             while not failed and self._producer.flush(POLL_SECONDS):
                 pass
@@ -171,14 +176,14 @@ class TransactionalWriter:
             raise self._failure(failed[0], doing)
 
     def _hand_over(self, topic: str, row: Row, told: Callable[[KafkaError | None, Message], None]) -> None:
+        arguments = _arguments(row)
         while True:
             try:
-                self._producer.produce(topic, on_delivery=told, **_arguments(row))
+                self._producer.produce(topic, on_delivery=told, **arguments)
                 break
             except BufferError:
                 # As many rows are under way as may be.
                 self._producer.poll(POLL_SECONDS)
-        self._producer.poll(0)
 
     def _mark(self, batch: int) -> None:
         partition = marker_partition(self._key)
@@ -229,8 +234,28 @@ class TransactionalWriter:
         return self._link.failure(error, doing)
 
 
+def end_open(where: Where, name: str, tasks: int) -> None:
+    """Ends what earlier writers of this name left open, before others wait for it to read their markers.
+
+    After a crash every writer does so for itself; but it may be one that waits for a place to run.
+    """
+    link = Link(where)
+    for task in range(tasks):
+        settings = {
+            "transactional.id": f"{name}/{task}",
+            "transaction.timeout.ms": int(TRANSACTION_SECONDS * 1000),
+            "logger": _SILENT,
+        }
+        try:
+            link.producer(settings).init_transactions(CALL_SECONDS)
+        except KafkaException as error:
+            raise link.failure(error, f"end the open transactions of '{name}'") from error
+
+
 def _arguments(row: Row) -> dict[str, Any]:
-    found: dict[str, Any] = {"key": row.key, "value": row.value, "headers": list(row.headers)}
+    found: dict[str, Any] = {"key": row.key, "value": row.value}
+    if row.headers:
+        found["headers"] = list(row.headers)
     if row.partition is not None:
         found["partition"] = row.partition
     if row.timestamp_ms is not None:
@@ -258,6 +283,7 @@ def write_frame(
     markers_topic: str,
     order: "Sequence[str | Column]" = (),
     by: Sequence[str] = ("key",),
+    mark_empty: bool = True,
 ) -> int:
     """Writes a frame as one batch, by so many tasks, each with a transaction; how many of them wrote now.
 
@@ -266,11 +292,16 @@ def write_frame(
 
     A batch that is tried again must have the same rows and the same number of tasks: those that had committed
     are left out. Columns of `order` and `by` may be others than those that are written.
+
+    A task without rows records the batch all the same, unless `mark_empty` is false: then it does nothing.
+    The same batch has none for it the next time either, and a later one that has some opens a writer, which
+    ends what an older one left open.
     """
     access = KafkaAccess.at(where)
     prepare_markers(access, markers_topic)
     plan = _planned(
-        _distributed(df, tasks, order, by), _task_function(access, name, batch, topic, markers_topic)
+        _distributed(df, tasks, order, by),
+        _task_function(access, name, batch, topic, markers_topic, mark_empty),
     )
     try:
         done = plan.collect()
@@ -312,7 +343,7 @@ def _planned(
 
 
 def _task_function(
-    access: KafkaAccess, name: str, batch: int, topic: str, markers_topic: str
+    access: KafkaAccess, name: str, batch: int, topic: str, markers_topic: str, mark_empty: bool
 ) -> "Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]":
     def run(batches: "Iterable[pa.RecordBatch]") -> "Iterable[pa.RecordBatch]":
         import pyarrow as pa
@@ -321,9 +352,13 @@ def _task_function(
         context = TaskContext.get()
         assert context is not None
         task = context.partitionId()
+        rows = _rows(batches, task)
+        first = next(rows, None)
+        written = False
         try:
-            with TransactionalWriter(access, name, task, markers_topic) as writer:
-                written = writer.write(batch, topic, _rows(batches, task))
+            if first is not None or mark_empty:
+                with TransactionalWriter(access, name, task, markers_topic) as writer:
+                    written = writer.write(batch, topic, chain([] if first is None else [first], rows))
         except HeadgateError as error:
             said = {"error": type(error).__name__, "message": error.message, "remedy": error.remedy}
             # Spark passes on an error's text and no more.

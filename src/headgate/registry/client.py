@@ -14,6 +14,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 from headgate.errors import (
     ConfigError,
     HeadgateError,
+    IncompatibleSchema,
     NotFound,
     RegistryUnavailable,
     UnsupportedSchema,
@@ -27,6 +28,7 @@ __all__ = ["ReferencedSchema", "RegisteredSchema", "RegistryAccess", "SchemaSour
 TIMEOUT_SECONDS = 5
 NOT_FOUND_CODES = (40401, 40402, 40403)
 TRANSIENT_STATUS = (408, 429)
+INCOMPATIBLE, INVALID = 409, 422
 _T = TypeVar("_T")
 
 
@@ -111,6 +113,33 @@ class SchemaSource:
             known = self._known.get(found.schema_id)
         return known or self._remember(found.schema_id, found.schema)
 
+    def versions(self, subject: str) -> list[RegisteredSchema]:
+        """All that a subject has, the oldest first; none when there is no such subject."""
+        path = f"subjects/{quote(subject, safe='')}/versions"
+        numbers: Any = self._ask(lambda: self._client._rest_client.get(path, {}), f"subject '{subject}'")
+        found = (self._version(subject, number, f"subject '{subject}'") for number in numbers or ())
+        return [self._remember(one.schema_id, one.schema) for one in found if one is not None]
+
+    def register(self, subject: str, kind: SchemaType, text: str) -> int:
+        """The id of this schema, which is the subject's latest version now, if it was not before."""
+        path = f"subjects/{quote(subject, safe='')}/versions"
+        body = {"schema": text, "schemaType": kind.value}
+        try:
+            answer: Any = self._ask(
+                lambda: self._client._rest_client.post(path, body),
+                f"subject '{subject}'",
+                (INCOMPATIBLE, INVALID),
+            )
+        except SchemaRegistryError as error:
+            raise IncompatibleSchema(
+                f"The schema registry does not take the new schema of subject '{subject}': "
+                f"{error.error_message}",
+                "Write columns that fit what is there, or write another topic.",
+            ) from error
+        if answer is None:
+            raise NotFound(f"The registry at {self._shown} knows no subject '{subject}'.")
+        return int(answer["id"])
+
     def close(self) -> None:
         self._client.close()
 
@@ -186,8 +215,8 @@ class SchemaSource:
         answer: Any = self._ask(lambda: self._client._rest_client.get(path, query), what)
         return None if answer is None else RegistrySchema.from_dict(answer)
 
-    def _ask(self, call: Callable[[], _T], what: str) -> _T | None:
-        """None when the registry says that there is no such thing."""
+    def _ask(self, call: Callable[[], _T], what: str, passed: tuple[int, ...] = ()) -> _T | None:
+        """None when the registry says that there is no such thing; answers of `passed` are the caller's."""
         try:
             return call()
         except httpx.TransportError as error:
@@ -198,6 +227,8 @@ class SchemaSource:
         except SchemaRegistryError as error:
             if error.error_code in NOT_FOUND_CODES:
                 return None
+            if error.http_status_code in passed:
+                raise
             raise self._failure(error, what) from error
         except ValueError as error:
             raise ConfigError(

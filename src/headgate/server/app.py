@@ -13,10 +13,13 @@ from headgate.access import Gate
 from headgate.embedded.runtime import Runtime
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
+from headgate.registry.client import SchemaSource
 from headgate.server import page
 from headgate.server.api.control import control_router
 from headgate.server.api.credentials import credentials_router
 from headgate.server.api.maintenance import maintenance_router
+from headgate.server.api.sql import sql_router
+from headgate.server.api.statements import statements_router
 from headgate.server.api.tables import tables_router
 from headgate.server.api.topics import topics_router
 from headgate.server.doors import Doorkeeper, gate_of
@@ -24,7 +27,10 @@ from headgate.server.failures import RESPONSES, answer_failures
 from headgate.server.metrics import metrics_registry
 from headgate.server.origin import OwnOrigin
 from headgate.server.overview import Overview
-from headgate.store import Store
+from headgate.statements.declared import DeclaredTables
+from headgate.statements.execute import Executor
+from headgate.statements.tables import TopicTables
+from headgate.store import SqlObjects, Statements, Store
 
 API = "/api/v1"
 
@@ -60,13 +66,27 @@ def create_app(
     app.add_middleware(OwnOrigin)
     answer_failures(app)
     tables = tables_router(store, topics, Offsets(runtime.kafka_access))
-    routers = (control_router(found), tables, maintenance_router(store), topics_router(store, topics))
-    for router in (*routers, credentials_router(store)):
+    routers = (
+        control_router(found),
+        tables,
+        maintenance_router(store),
+        topics_router(store, topics),
+        statements_router(store, found.records),
+        sql_router(executor(runtime, store, topics)),
+        credentials_router(store),
+    )
+    for router in routers:
         app.include_router(router, prefix=API, responses=RESPONSES)
     for path, router in (mounts or {}).items():
         app.include_router(router, prefix=path)
     app.include_router(operations_router(found, {"store": store.tables, **(checks or {})}, instance))
     return app
+
+
+def executor(runtime: Runtime, store: Store, topics: Topics) -> Executor:
+    schemas = SchemaSource(runtime.registry_access)
+    tables = DeclaredTables(SqlObjects(store.engine), TopicTables(topics, schemas))
+    return Executor(tables, Statements(store.engine), topics, schemas, runtime.settings.secret)
 
 
 def operations_router(found: Overview, checks: Mapping[str, Check], instance: str) -> APIRouter:

@@ -1,14 +1,15 @@
 """`/metrics`: read from the control state at each scrape, so that there is nothing to keep in step."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from headgate import __version__
-from headgate.model import TableState
+from headgate.model import StatementState, TableState
 from headgate.server.overview import Overview
 
 
@@ -32,6 +33,7 @@ class ControlState(Collector):
         yield InfoMetricFamily("headgate", "This Headgate.", value={"version": __version__})
         yield from _processes(self._found.processes())
         yield from _tables(self._found.tables())
+        yield from _statements(self._found.statements())
 
 
 def _processes(processes: list[dict[str, Any]]) -> Iterator[Metric]:
@@ -71,3 +73,38 @@ def _tables(tables: list[dict[str, Any]]) -> Iterator[Metric]:
         for partition, offset in ((table["position"] or {}).get("offsets") or {}).items():
             position.add_metric([table["topic"], partition], offset)
     yield from (state, *numbers.values(), position)
+
+
+_STATEMENT_NUMBERS = {
+    "rows_in": ("rows_in_total", "Rows that a statement has read."),
+    "rows_out": ("rows_out_total", "Rows that a statement has written."),
+    "late_rows": ("late_rows_total", "Rows that came behind the watermark and were left out."),
+    "bad_rows": ("bad_rows_total", "Records that could not be decoded and were left out."),
+    "lag": ("lag_offsets", "Offsets of its topics that a statement has not read yet."),
+    "state_rows": ("state_rows", "Rows in a statement's state."),
+    "state_bytes": ("state_bytes", "Memory that a statement's state takes."),
+    "batch_seconds": ("batch_seconds", "How long a statement's last batch took."),
+    "watermark": ("watermark_seconds", "Up to when a statement's event time is complete."),
+}
+
+
+def _statements(statements: list[dict[str, Any]]) -> Iterator[Metric]:
+    state = GaugeMetricFamily(
+        "headgate_statement_state", "1 for the state a statement is in.", labels=["statement", "state"]
+    )
+    numbers = {
+        key: (CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily)(
+            f"headgate_statement_{name}", text, labels=["statement"]
+        )
+        for key, (name, text) in _STATEMENT_NUMBERS.items()
+    }
+    for statement in statements:
+        for name in StatementState:
+            state.add_metric([statement["name"], name.value], float(statement["state"] == name.value))
+        for key, family in numbers.items():
+            value = statement[key]
+            if isinstance(value, str):
+                value = datetime.fromisoformat(value).timestamp()
+            if value is not None:
+                family.add_metric([statement["name"]], value)
+    yield from (state, *numbers.values())

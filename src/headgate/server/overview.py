@@ -8,7 +8,7 @@ from typing import Any
 from headgate import __version__
 from headgate.embedded.runtime import Runtime
 from headgate.model import OnError, Start, StartKind
-from headgate.store import ProcessRecord, Store, TableRecord
+from headgate.store import ProcessRecord, StatementRecord, Statements, Store, TableRecord
 
 PROCESSES = ("broker", "server", "engine", "query")
 # A process that has said nothing for so long is not taken at its last word.
@@ -30,7 +30,7 @@ class Overview:
             "addresses": self.runtime.addresses,
             "processes": self.processes(),
             "tables": self.tables(),
-            "statements": [],
+            "statements": self.statements(),
         }
 
     def processes(self) -> list[dict[str, Any]]:
@@ -39,6 +39,13 @@ class Overview:
 
     def tables(self) -> list[dict[str, Any]]:
         return [table(record) for record in self.store.tables()]
+
+    @property
+    def records(self) -> Statements:
+        return Statements(self.store.engine)
+
+    def statements(self) -> list[dict[str, Any]]:
+        return [statement(record) for record in self.records.all()]
 
 
 def process(record: ProcessRecord) -> dict[str, Any]:
@@ -95,6 +102,46 @@ def table_with_detail(record: TableRecord, events: list[dict[str, Any]]) -> dict
         "created_at": record.created_at,
         "age": now - record.status.since,
         "detail": dict(record.status.detail),
+        "events": [event | {"age": now - event["at"]} for event in events],
+    }
+
+
+# What a statement's engine counts and measures, as lists and metrics show it.
+STATEMENT_NUMBERS = (
+    "rows_in",
+    "rows_out",
+    "late_rows",
+    "bad_rows",
+    "lag",
+    "state_rows",
+    "state_bytes",
+    "batch_seconds",
+)
+
+
+def statement(record: StatementRecord) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "kind": record.kind,
+        "state": record.state.value,
+        "reason": record.reason,
+        "since": record.since,
+        "desired": record.desired,
+        **{name: record.detail.get(name) for name in (*STATEMENT_NUMBERS, "watermark")},
+        "position": record.detail.get("offsets"),
+        "updated_at": record.updated_at,
+    }
+
+
+def statement_with_detail(record: StatementRecord, events: list[dict[str, Any]]) -> dict[str, Any]:
+    now = time.time()
+    return statement(record) | {
+        "id": record.id,
+        "script": record.script,
+        "options": dict(record.options),
+        "created_at": record.created_at,
+        "age": now - record.since,
+        "detail": dict(record.detail),
         "events": [event | {"age": now - event["at"]} for event in events],
     }
 

@@ -377,9 +377,11 @@ class Store:
             connection.execute(_processes.insert().values(name=name, **{**blank, **values}))
 
     def _log(self, connection: Connection, subject: str, kind: str, message: str) -> None:
-        connection.execute(
-            _events.insert().values(at=time.time(), subject=subject, kind=kind, message=message)
-        )
+        log_event(connection, subject, kind, message)
+
+
+def log_event(connection: Connection, subject: str, kind: str, message: str) -> None:
+    connection.execute(_events.insert().values(at=time.time(), subject=subject, kind=kind, message=message))
 
 
 def _table_record(row: RowMapping) -> TableRecord:

@@ -31,7 +31,7 @@ SESSION = {
     "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "5s",
 }
 # Bigger polls and fetches than the defaults: measured 1.08 of them.
-_FETCH = {
+FETCH = {
     "kafka.max.poll.records": "20000",
     "kafka.fetch.max.bytes": str(16 * 1024 * 1024),
     "kafka.max.partition.fetch.bytes": str(16 * 1024 * 1024),
@@ -85,7 +85,7 @@ class SparkLane:
         """The records of a batch, as they are in Kafka."""
         ranges = batch.ranges
         options = {
-            **_FETCH,
+            **FETCH,
             **self._kafka,
             "kafka.isolation.level": "read_committed",
             "assign": json.dumps({topic: [r.partition for r in ranges]}),

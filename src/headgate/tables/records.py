@@ -1,5 +1,6 @@
 """Kafka's rows become the table's rows, as Spark expressions: which reader, which columns, what is wrong."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,8 +23,9 @@ NO_SCHEMA_ID = "NoSchemaId"
 UNKNOWN_SCHEMA = "UnknownSchema"
 UNDECODABLE = "Undecodable"
 SKIPPED = "Skipped"  # left out by its owner's word; not a bad record
-# What a task says when it meets a bad record; looked for in the failure of its job.
+# What a task says when it meets a bad record, and where that is; looked for in the failure of its job.
 BAD_RECORD = "headgate: a record does not decode"
+BAD_RECORD_PLACE = re.compile(rf"{BAD_RECORD} at (\d+):(\d+) of ([A-Za-z0-9._-]+)")
 
 # What a record does to the row that it is about, beside the table's own columns.
 CHANGE = "_headgate_change"
@@ -57,6 +59,12 @@ METADATA_TYPES: Mapping[Metadata, t.DataType] = {
 }
 # What a source of records has, Kafka or the dead letters.
 SOURCE = ("topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers")
+
+
+def bad_record() -> Column:
+    """Ends the job, and says where the record is."""
+    place = f.concat("partition", f.lit(":"), "offset", f.lit(" of "), "topic")
+    return f.raise_error(f.concat(f.lit(f"{BAD_RECORD} at "), place))
 
 
 def all_headers() -> Column:
@@ -294,13 +302,11 @@ class RecordPlan:
             good = (good | f.col("value").isNull()) & self._is_identified()
         if not self.headers and any(part.plain is None for part in (self.value, self.key) if part):
             good = good & f.col("headers").isNull()
-        sound = f.when(good, record).otherwise(f.raise_error(BAD_RECORD))
+        sound = f.when(good, record).otherwise(bad_record())
         kept = [sound.alias("value_record")]
         if self.key is not None:
             bad = f.col("key").isNotNull() & f.col("key_record").isNull()
-            kept.append(
-                f.when(~bad, f.col("key_record")).otherwise(f.raise_error(BAD_RECORD)).alias("key_record")
-            )
+            kept.append(f.when(~bad, f.col("key_record")).otherwise(bad_record()).alias("key_record"))
         if self.identity is not None:
             kept += [f.col("key_id"), f.col("event")]
         return [*SOURCE, *self._carried(), *kept]

@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 from headgate.embedded.broker import Broker
 from headgate.embedded.ports import free_port
@@ -19,7 +19,7 @@ from headgate.errors import ConfigError, InvalidRequest, KafkaUnavailable, NotFo
 from headgate.kafka import Topics
 from headgate.kafka.markers import MARKER_PARTITIONS, marker, marker_partition, prepare_markers
 from headgate.kafka.records import committed_records
-from headgate.kafka.transactional import Row, TransactionalWriter
+from headgate.kafka.transactional import Row, TransactionalWriter, end_open
 from tests.integration.kafka.writing import ROWS
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
@@ -224,6 +224,27 @@ def test_anothers_open_transaction_does_not_hide_a_marker(broker: Broker, topic:
     assert told.splitlines() == ["committed None", "0 True", "done"]
     with open_writer(broker, name, markers=own) as writer:
         assert writer.committed() == 0
+
+
+def test_what_was_left_open_is_ended_for_all_tasks(broker: Broker, topic: str, name: str) -> None:
+    """As after a crash: nobody else has to wait until the broker gives those transactions up."""
+    left = []
+    for task in range(2):
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": f"{name}/{task}"})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        producer.produce(topic, b"never", partition=0)
+        assert producer.flush(30) == 0
+        left.append(producer)
+    end_open(broker.bootstrap, name, 2)
+    for producer in left:
+        with pytest.raises(KafkaException):
+            producer.commit_transaction(30)
+    # Nothing is open: what is committed behind it can be read at once.
+    with TransactionalWriter(broker.bootstrap, name, 0, MARKERS) as writer:
+        assert writer.write(1, topic, [Row(None, b"seen", partition=0)])
+    found = committed_records(broker.bootstrap, topic, {0: 0}, limit=1)
+    assert [message.value() for message in found] == [b"seen"]
 
 
 def test_kafka_that_does_not_answer_is_a_pause(monkeypatch: pytest.MonkeyPatch, name: str) -> None:

@@ -97,6 +97,19 @@ def test_tasks_without_rows_are_tasks_too(spark: SparkSession, kafka: str, topic
             assert writer.committed() == 2
 
 
+def test_tasks_without_rows_may_be_spared(spark: SparkSession, kafka: str, topic: str) -> None:
+    name = f"spared-{topic}"
+    arguments = (kafka, name, 1, topic, TASKS, MARKERS)
+    assert write_frame(frame(spark, 1, 1), *arguments, by=["at"], mark_empty=False) == 1
+    assert write_frame(frame(spark, 1, 1), *arguments, by=["at"], mark_empty=False) == 0
+    assert len(list(committed_records(kafka, topic, {0: 0, 1: 0}, idle_seconds=1.0))) == 1
+    last = []
+    for task in range(TASKS):
+        with TransactionalWriter(kafka, name, task, MARKERS) as writer:
+            last.append(writer.committed())
+    assert sorted(last, key=str) == [1, None, None]
+
+
 def test_errors_of_a_task_are_errors_of_ours(spark: SparkSession, kafka: str, topic: str) -> None:
     with pytest.raises(NotFound, match=f"no-such-{topic}"):
         write_frame(frame(spark, 5), kafka, f"lost-{topic}", 1, f"no-such-{topic}", 1, MARKERS)

@@ -53,7 +53,7 @@ def test_every_secret_has_a_file_to_stand_in() -> None:
         for parent in parents:
             section = section.model_fields[parent].annotation  # type: ignore[attr-defined]
         assert f"{name}_file" in section.model_fields  # type: ignore[attr-defined]
-    assert len(list(secret_keys())) == 6
+    assert len(list(secret_keys())) == 7
 
 
 @pytest.mark.parametrize(

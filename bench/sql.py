@@ -1,0 +1,278 @@
+"""`make bench-sql`: rows per second of statements beside the same by hand in PySpark, in one run.
+
+Dedup, interval join and window aggregation read the same backlog from earliest, in batches of the same
+bound, in one driver with the same state store and as many tasks: once as a statement, once as the same
+plan with Spark's own Kafka sink (what the transactions cost is the difference), and once written by hand,
+with Spark's own Kafka source, `from_avro`, `to_avro` and Kafka sink. All have to write as many rows, but for
+the last seconds of event time: Spark's watermark is that of the fastest partition, ours that of the slowest.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+from pyspark.sql.avro.functions import from_avro, to_avro
+
+from bench.append import running
+from bench.payments import SCHEMA, TOPIC, produce
+from headgate.catalog.client import catalog_properties
+from headgate.embedded.runtime import Runtime
+from headgate.kafka.offsets import Offsets
+from headgate.kafka.topics import Topics
+from headgate.registry.client import SchemaSource
+from headgate.spark import Driver, build_session
+from headgate.sql.insert import plan_create
+from headgate.sql.planner import Options
+from headgate.sql.script import parse_statement
+from headgate.sql.statements import CreateTable
+from headgate.sql.tables import Catalog, TableInfo, Watermark
+from headgate.statements.query import SESSION, Running, StatementQuery
+from headgate.statements.runnable import Job, Output
+from headgate.statements.sink import TopicSink
+
+ORDERS = "orders"
+TASKS = 4
+COLUMNS = (
+    t.StructType()
+    .add("payment_id", "string")
+    .add("order_id", "integer")
+    .add("customer_id", "integer")
+    .add("amount", "double")
+    .add("method", "string")
+    .add("paid_at", "timestamp")
+)
+DEDUP = f"""
+CREATE TABLE result AS SELECT order_id, amount, method, paid_at FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY order_id ORDER BY paid_at) AS n FROM {TOPIC}
+) WHERE n = 1
+"""
+JOIN = f"""
+CREATE TABLE result AS SELECT o.order_id, p.amount, p.method, p.paid_at FROM {TOPIC} p, {ORDERS} o
+WHERE p.payment_id = o.payment_id AND o.paid_at BETWEEN p.paid_at - INTERVAL '10' SECOND AND p.paid_at
+"""
+WINDOW = f"""
+CREATE TABLE result AS SELECT window_start, window_end, customer_id, COUNT(*) AS payments, SUM(amount) AS paid
+FROM TABLE(TUMBLE(TABLE {TOPIC}, DESCRIPTOR(paid_at), INTERVAL '1' MINUTE))
+GROUP BY window_start, window_end, customer_id
+"""
+Read = Callable[[str], DataFrame]
+
+
+def dedup(read: Read) -> DataFrame:
+    """The first of each order by time, then by place."""
+    due = (
+        read(TOPIC)
+        .groupBy("order_id", "paid_at")
+        .agg(f.min_by(f.struct("amount", "method"), f.struct("partition", "offset")).alias("row"))
+    )
+    first = Window.partitionBy("order_id").orderBy("paid_at")
+    return (
+        due.withColumn("n", f.row_number().over(first))
+        .where("n = 1")
+        .select("order_id", "row.amount", "row.method", "paid_at")
+        .dropDuplicates(["order_id"])
+    )
+
+
+def join(read: Read) -> DataFrame:
+    payments, orders = read(TOPIC).alias("p"), read(ORDERS).alias("o")
+    within = "p.payment_id = o.payment_id AND o.paid_at BETWEEN p.paid_at - INTERVAL 10 SECOND AND p.paid_at"
+    return payments.join(orders, f.expr(within)).select("o.order_id", "p.amount", "p.method", "p.paid_at")
+
+
+def window(read: Read) -> DataFrame:
+    return (
+        read(TOPIC)
+        .groupBy(f.window("paid_at", "1 minute"), "customer_id")
+        .agg(f.count(f.lit(1)).alias("payments"), f.sum("amount").alias("paid"))
+        .select("window.start", "window.end", "customer_id", "payments", "paid")
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    sql: str
+    by_hand: Callable[[Read], DataFrame]
+    #: How many topics it reads.
+    topics: int = 1
+
+
+CASES = (
+    Case("dedup", DEDUP, dedup),
+    Case("interval join", JOIN, join, topics=2),
+    Case("window", WINDOW, window),
+)
+
+
+class PlainSink(TopicSink):
+    """Spark's own Kafka sink: each batch at least once."""
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        written = self.records(rows).select("key", "value").write.format("kafka")
+        written.options(**self._access.spark_options()).option("topic", self._output.topic).save()
+
+
+class PlainQuery(StatementQuery):
+    _make_sink = PlainSink
+
+
+class Bench:
+    def __init__(self, runtime: Runtime, spark: SparkSession, schemas: SchemaSource, rows: int, batch: int):
+        self.runtime = runtime
+        self.spark = spark
+        self.schemas = schemas
+        self.rows = rows
+        self.batch = batch
+
+    @contextmanager
+    def folder(self) -> Iterator[Path]:
+        made = self.runtime.data / "scratch" / f"bench-{uuid4().hex}"
+        made.mkdir(parents=True)
+        yield made
+        shutil.rmtree(made)
+
+    def statement(self, case: Case, kind: type[StatementQuery]) -> tuple[float, int]:
+        """Seconds until all is read and written, and how many rows were."""
+        mark = Watermark("paid_at", 5_000)
+        tables = Catalog({name: TableInfo(name, COLUMNS, watermark=mark) for name in (TOPIC, ORDERS)})
+        create = parse_statement(case.sql)
+        assert isinstance(create, CreateTable)
+        made, plan = plan_create(create, tables, Options())
+        assert plan is not None
+        output = Output(f"result-{uuid4().hex[:8]}", made.columns, partitions=TASKS)
+        with self.folder() as folder:
+            uri = folder.as_uri()
+            running = Running(uuid4().hex, uri, TASKS, interval_seconds=0.0, max_rows=self.batch)
+            job = Job(plan, output)
+            query = kind(self.spark, self.runtime.kafka_access, self.schemas, job, running)
+            began = time.monotonic()
+            query.start()
+            while query.totals.rows_in < case.topics * self.rows:
+                query.poll()
+                if not query.is_active:
+                    raise SystemExit(f"{case.name}: {query.failure()}")
+                time.sleep(0.02)
+            seconds = time.monotonic() - began
+            query.stop()
+        return seconds, query.totals.rows_out
+
+    def by_hand(self, case: Case) -> tuple[float, int]:
+        session = self.spark.newSession()
+        tasks = {"spark.sql.shuffle.partitions": str(TASKS)}
+        # Spark refuses windows over rows in streams, and they do what they should within a batch.
+        checks = {"spark.sql.streaming.unsupportedOperationCheck": "false"}
+        for key, value in {**SESSION, **tasks, **checks}.items():
+            session.conf.set(key, value)
+
+        def read(topic: str) -> DataFrame:
+            source = (
+                session.readStream.format("kafka")
+                .option("kafka.bootstrap.servers", self.runtime.kafka)
+                .option("subscribe", topic)
+                .option("startingOffsets", "earliest")
+                .option("maxOffsetsPerTrigger", self.batch)
+                .load()
+            )
+            value = from_avro(f.expr("substring(value, 6)"), SCHEMA).alias("r")
+            return (
+                source.select(value, "partition", "offset")
+                .select("r.*", "partition", "offset")
+                .withWatermark("paid_at", "5 seconds")
+            )
+
+        topic = f"result-{uuid4().hex[:8]}"
+        made = Topics(self.runtime.kafka).create(topic, TASKS)
+        rows = case.by_hand(read)
+        header = f.lit(b"\x00\x00\x00\x00\x01")
+        record = f.concat(header, to_avro(f.struct(*rows.columns))).alias("value")
+        with self.folder() as folder:
+            writer = (
+                rows.select(record)
+                .writeStream.format("kafka")
+                .option("kafka.bootstrap.servers", self.runtime.kafka)
+                .option("topic", topic)
+                .option("checkpointLocation", folder.as_uri())
+                .outputMode("append")
+            )
+            began = time.monotonic()
+            query = writer.start()
+            done = 0
+            while done < case.topics * self.rows:
+                if not query.isActive:
+                    raise SystemExit(f"{case.name}: {query.exception()}")
+                time.sleep(0.02)
+                done = sum(progress["numInputRows"] for progress in query.recentProgress)
+            seconds = time.monotonic() - began
+            query.stop()
+        ends = Offsets(self.runtime.kafka).stable_ends([made])[topic]
+        return seconds, sum(ends.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--batch", type=int, default=250_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--warm-up", type=int, default=1)
+    parser.add_argument("--case", choices=[case.name for case in CASES])
+    arguments = parser.parse_args()
+    os.environ |= {f"HEADGATE_PORTS__{part}": "0" for part in ("SERVER", "BROKER", "CONNECT")}
+    with tempfile.TemporaryDirectory(prefix="headgate-bench-") as folder, running(folder):
+        runtime = Runtime.load(Path(folder))
+        print(f"producing {arguments.rows:,} orders and payments", flush=True)
+        for topic in (TOPIC, ORDERS):
+            produce(runtime.kafka, runtime.registry, arguments.rows, topic=topic)
+        session = build_session(
+            runtime.settings, "bench", runtime.settings.spark.memory, catalog_properties(runtime.iceberg)
+        )
+        with Driver(session), SchemaSource(runtime.registry_access) as schemas:
+            bench = Bench(runtime, session, schemas, arguments.rows, arguments.batch)
+            for case in CASES:
+                if arguments.case in (None, case.name):
+                    compare(bench, case, arguments)
+
+
+def compare(bench: Bench, case: Case, arguments: argparse.Namespace) -> None:
+    ways: dict[str, Callable[[], tuple[float, int]]] = {
+        "statement": lambda: bench.statement(case, StatementQuery),
+        "without transactions": lambda: bench.statement(case, PlainQuery),
+        "by hand": lambda: bench.by_hand(case),
+    }
+    took: dict[str, list[float]] = {name: [] for name in ways}
+    rows = case.topics * arguments.rows
+    for number in range(arguments.warm_up + arguments.rounds):
+        warm = number >= arguments.warm_up
+        said, out = [], dict.fromkeys(ways, 0)
+        for name, run in ways.items():
+            seconds, out[name] = run()
+            said.append(f"{name} {rows / seconds:,.0f}")
+            if warm:
+                took[name].append(seconds)
+        print(
+            f"{case.name}, {'round' if warm else 'warm-up'} {number + 1}: {', '.join(said)} rows/s",
+            flush=True,
+        )
+        if min(out.values()) < 0.95 * max(out.values()):
+            raise SystemExit(f"{case.name}: not the same was written: {out}")
+    median = {name: statistics.median(seconds) for name, seconds in took.items()}
+    hand = median["by hand"]
+    for name, seconds in median.items():
+        print(f"{case.name}: {name} median {rows / seconds:,.0f} rows/s, {hand / seconds:.2f} of by hand")
+    paid = median["statement"] / median["without transactions"]
+    print(f"{case.name}: transactions take {paid:.2f} of the time without them", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""`headgate statement`: statements that run."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+
+from headgate.cli.client import Client, DataOption, JsonOption, connect
+from headgate.cli.output import age, print_fields, print_json, print_table, progress, say, say_lines
+from headgate.errors import NotFound, ServerUnavailable, StatementFailed
+
+POLL_SECONDS = 0.25
+PATIENCE_SECONDS = 120.0
+
+app = typer.Typer(help="Statements that run.", no_args_is_help=True, rich_markup_mode=None)
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The statement's name.")]
+NoWaitOption = Annotated[bool, typer.Option("--no-wait", help="Return as soon as it is asked for.")]
+
+
+@app.command("list")
+def list_statements(data: DataOption = None, json: JsonOption = False) -> None:
+    """All statements, with where they stand."""
+    with connect(data) as client:
+        found = client.get("statements")
+    if json:
+        print_json(found)
+        return
+    print_statements(found)
+
+
+def print_statements(found: list[dict[str, Any]]) -> None:
+    rows = [
+        (s["name"], s["state"], s["rows_in"], s["rows_out"], s["late_rows"], s["lag"], s["reason"] or "")
+        for s in found
+    ]
+    print_table("Statements", ("NAME", "STATE", "ROWS IN", "ROWS OUT", "LATE", "LAG", "REASON"), rows)
+
+
+@app.command()
+def show(name: NameArgument, data: DataOption = None, json: JsonOption = False) -> None:
+    """All there is to know of a statement."""
+    with connect(data) as client:
+        found = client.get("statements", name)
+    if json:
+        print_json(found)
+        return
+    fields: list[tuple[str, object]] = [
+        ("state", found["state"]),
+        ("reason", found["reason"] or "–"),
+        ("since", f"{age(found['age'])} ago"),
+        ("wanted", found["desired"]),
+    ]
+    fields += [
+        (key.replace("_", " "), _text(value)) for key, value in found["detail"].items() if value is not None
+    ]
+    print_fields(name, fields)
+    say("")
+    say_lines(found["script"])
+    if found["events"]:
+        say("")
+        rows = [(age(event["age"]), event["kind"], event["message"]) for event in found["events"]]
+        print_table("Events", ("AGO", "EVENT", "MESSAGE"), rows)
+
+
+@app.command()
+def stop(name: NameArgument, no_wait: NoWaitOption = False, data: DataOption = None) -> None:
+    """Stop a statement between two batches. Its offsets and its state stay."""
+    with connect(data) as client:
+        client.post("statements", name, "stop")
+        if not no_wait:
+            _wait(client, name, "to stop", lambda found: found["state"] in ("Stopped", "Failed", "Completed"))
+    say(f"{name} is to be stopped" if no_wait else f"{name} is stopped")
+
+
+@app.command()
+def start(name: NameArgument, no_wait: NoWaitOption = False, data: DataOption = None) -> None:
+    """Go on where a statement was."""
+    with connect(data) as client:
+        client.post("statements", name, "start")
+        if not no_wait:
+            _wait(client, name, "to run", _is_running)
+    say(f"{name} is to be started" if no_wait else f"{name} runs")
+
+
+@app.command()
+def delete(name: NameArgument, no_wait: NoWaitOption = False, data: DataOption = None) -> None:
+    """Delete a statement with its offsets and its state. The topic that it wrote stays."""
+    with connect(data) as client:
+        client.delete("statements", name)
+        if not no_wait:
+            with suppress(NotFound):
+                _wait(client, name, "to be gone", lambda found: False)
+    say(f"{name} is to be deleted" if no_wait else f"{name} is deleted")
+
+
+def _is_running(found: dict[str, Any]) -> bool:
+    if found["state"] == "Failed":
+        raise StatementFailed(f"Statement '{found['name']}' has failed: {found['reason']}")
+    return bool(found["state"] == "Running")
+
+
+def _wait(client: Client, name: str, what: str, done: Callable[[dict[str, Any]], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    with progress(f"{name}: waiting for it {what}"):
+        while not done(found := client.get("statements", name)):
+            if time.monotonic() > deadline:
+                raise ServerUnavailable(
+                    f"Statement '{name}' is {found['state']} still, after {PATIENCE_SECONDS:.0f} s.",
+                    "Does the engine run? See `headgate status`.",
+                )
+            time.sleep(POLL_SECONDS)
+
+
+def _text(value: object) -> str:
+    """`{"0": 12, "1": 40}` as `0:12 1:40`."""
+    if isinstance(value, dict):
+        return " ".join(f"{key}:{_text(item)}" for key, item in value.items())
+    return str(value)

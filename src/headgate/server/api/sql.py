@@ -1,0 +1,31 @@
+"""Scripts of SQL: carried out here as far as they declare something, by the engine as far as they run."""
+
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from headgate.statements.execute import Executor
+
+
+class Script(BaseModel):
+    """Statements with semicolons between them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sql: str = Field(min_length=1, max_length=1_000_000)
+    settings: dict[str, str] = Field(default_factory=dict, description="What was SET before.")
+
+
+def sql_router(executor: Executor) -> APIRouter:
+    router = APIRouter(prefix="/sql", tags=["statements"])
+
+    @router.post("", summary="Carry out a script")
+    def run(script: Script) -> dict[str, Any]:
+        """A mistake anywhere in the script changes nothing."""
+        settings = dict(script.settings)
+        outcomes = executor.run(script.sql, settings)
+        return {"outcomes": [asdict(outcome) for outcome in outcomes], "settings": settings}
+
+    return router

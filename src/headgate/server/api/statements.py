@@ -1,0 +1,39 @@
+"""Statements that run. What is asked is written down; the engine carries it out."""
+
+from typing import Any
+
+from fastapi import APIRouter, status
+
+from headgate.server import overview
+from headgate.store import Statements, Store
+
+EVENTS = 50
+
+
+def statements_router(store: Store, statements: Statements) -> APIRouter:
+    router = APIRouter(prefix="/statements", tags=["statements"])
+
+    @router.get("", summary="List the statements")
+    def list_statements() -> list[dict[str, Any]]:
+        return [overview.statement(record) for record in statements.all()]
+
+    @router.get("/{name}", summary="Show a statement with its metrics and events")
+    def show(name: str) -> dict[str, Any]:
+        record = statements.get(name)
+        return overview.statement_with_detail(record, store.events(f"statement {name}", EVENTS))
+
+    @router.post("/{name}/stop", summary="Stop a statement", status_code=status.HTTP_202_ACCEPTED)
+    def stop(name: str) -> dict[str, Any]:
+        """It has stopped when its state is `Stopped`; its offsets and its state stay."""
+        return overview.statement(statements.want(name, "stopped"))
+
+    @router.post("/{name}/start", summary="Go on where a statement was", status_code=status.HTTP_202_ACCEPTED)
+    def start(name: str) -> dict[str, Any]:
+        return overview.statement(statements.want(name, "running"))
+
+    @router.delete("/{name}", summary="Delete a statement", status_code=status.HTTP_202_ACCEPTED)
+    def delete(name: str) -> dict[str, Any]:
+        """Its offsets and its state are gone with it; the topic that it wrote stays."""
+        return overview.statement(statements.want(name, "deleted"))
+
+    return router

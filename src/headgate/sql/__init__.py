@@ -1,0 +1,1 @@
+"""Streaming SQL: its language, and its plans on Spark's own operators."""

@@ -1,0 +1,193 @@
+"""Where rows go: INSERT INTO and CREATE TABLE … AS, with columns matched, types checked and NULLs caught."""
+
+from dataclasses import replace
+
+from pyspark.sql.types import NullType, StructField, StructType
+
+from headgate.errors import InvalidRequest
+from headgate.sql.planner import Options, Plan, Planned, check_names, finish, planned
+from headgate.sql.relation import Relation
+from headgate.sql.statements import CreateTable, InsertInto
+from headgate.sql.tables import Changelog, TableInfo, Tables, Watermark
+from headgate.sql.typed import Typed, null
+from headgate.sql.types import assignable, is_time, name_of, quote, spark_name, text
+
+MODES = ("append", "upsert")
+
+
+def plan_insert(
+    insert: InsertInto, target: TableInfo, tables: Tables, options: Options | None = None
+) -> Plan:
+    """The plan of INSERT INTO: its columns are the table's, in the table's order."""
+    options = options or Options()
+    found = planned(insert.query, tables, options)
+    return _into(found, target, insert.columns, options)
+
+
+def plan_create(
+    create: CreateTable, tables: Tables, options: Options | None = None
+) -> tuple[TableInfo, Plan | None]:
+    """The table that CREATE TABLE makes, and the plan that fills it if there is AS."""
+    options = options or Options()
+    if create.query is None:
+        return _table(create, StructType([_field(create, c.name) for c in create.columns])), None
+    found = planned(create.query, tables, options)
+    if create.columns:
+        columns = StructType([_field(create, c.name) for c in create.columns])
+    else:
+        check_names([name for name, _ in found.columns])
+        columns = StructType([_typed_field(create, name, value) for name, value in found.columns])
+    target = _table(create, columns)
+    return target, _into(found, target, (), options)
+
+
+def _field(create: CreateTable, name: str) -> StructField:
+    column = next(c for c in create.columns if c.name == name)
+    return StructField(name, column.type.spark, column.nullable and name not in create.primary_key)
+
+
+def _typed_field(create: CreateTable, name: str, value: Typed) -> StructField:
+    if isinstance(value.type, NullType):
+        raise InvalidRequest(f"Column '{name}' is NULL and has no type.", "Write CAST(NULL AS STRING).")
+    return StructField(name, value.type, value.nullable and name not in create.primary_key)
+
+
+def _table(create: CreateTable, columns: StructType) -> TableInfo:
+    def known(name: str, what: str) -> None:
+        if name not in columns.names:
+            raise InvalidRequest(
+                f"{what} of table '{create.name}' names '{name}', which is no column.",
+                f"There are {', '.join(columns.names)}.",
+            )
+
+    for name in create.primary_key:
+        known(name, "PRIMARY KEY")
+    for name in create.distribution.columns if create.distribution is not None else ():
+        known(name, "DISTRIBUTED BY")
+    watermark = None
+    if create.watermark is not None:
+        if create.watermark.column != "$rowtime":
+            known(create.watermark.column, "WATERMARK")
+            kind = columns[create.watermark.column].dataType
+            if not is_time(kind):
+                raise InvalidRequest(
+                    f"WATERMARK is on '{create.watermark.column}', which is {name_of(kind)}.",
+                    "It must be TIMESTAMP or TIMESTAMP_LTZ.",
+                )
+        watermark = Watermark(create.watermark.column, create.watermark.delay_ms)
+    return TableInfo(create.name, columns, create.primary_key, changelog_of(create), watermark)
+
+
+def changelog_of(create: CreateTable) -> Changelog:
+    """As `changelog.mode` says; else by whether there is a key."""
+    said = create.options.get("changelog.mode")
+    if said is None:
+        return "upsert" if create.primary_key else "append"
+    if said not in MODES:
+        raise InvalidRequest(
+            f"Option 'changelog.mode' is '{said}'.", "It is 'append' or 'upsert'; 'retract' is not supported."
+        )
+    if said == "upsert":
+        if not create.primary_key:
+            raise InvalidRequest(
+                f"Table '{create.name}' is to be an upsert table and has no key.",
+                "Add PRIMARY KEY (…) NOT ENFORCED.",
+            )
+        return "upsert"
+    return "append"
+
+
+def _into(found: Planned, target: TableInfo, listed: tuple[str, ...], options: Options) -> Plan:
+    if found.limit is not None:
+        raise InvalidRequest("LIMIT has no place in a statement that runs for ever.", "Leave it out.")
+    matched = _match(found.columns, target, listed)
+    columns: list[tuple[str, Typed]] = []
+    for field in target.columns.fields:
+        value = matched.get(field.name) or null(field.dataType)
+        if not assignable(value.type, field.dataType):
+            raise InvalidRequest(
+                f"Column '{field.name}' of table '{target.name}' is {name_of(field.dataType)}, the "
+                f"query gives "
+                f"{name_of(value.type)}.",
+                f"Write CAST(… AS {name_of(field.dataType)}).",
+            )
+        attribute = value.attribute
+        stored = value.cast(field.dataType)
+        must = not field.nullable or field.name in target.primary_key
+        if must and stored.nullable:
+            stored = _checked(stored, field.name, target, found.relation)
+        columns.append((field.name, replace(stored, attribute=attribute)))
+    _check_changes(found.relation, columns, target)
+    return finish(found.relation, columns, options, found.warnings)
+
+
+def _match(columns: list[tuple[str, Typed]], target: TableInfo, listed: tuple[str, ...]) -> dict[str, Typed]:
+    """Values by the table's columns: as listed; else by name when the names are the table's, else by
+    position."""
+    names = target.columns.names
+    if listed:
+        unknown = [name for name in listed if name not in names]
+        if unknown:
+            raise InvalidRequest(
+                f"Table '{target.name}' has no column '{unknown[0]}'.", f"There are {', '.join(names)}."
+            )
+        check_names(list(listed))
+        wanted: list[str] = list(listed)
+    elif sorted(name for name, _ in columns) == sorted(names):
+        return dict(columns)
+    else:
+        wanted = names
+    if len(wanted) != len(columns):
+        raise InvalidRequest(
+            f"The query has {len(columns)} columns ({', '.join(name for name, _ in columns)}), and "
+            f"{len(wanted)} are to be "
+            f"filled in table '{target.name}' ({', '.join(wanted)}).",
+            "Name the columns after the table's name, or give the query's columns the same names.",
+        )
+    return {name: value for name, (_, value) in zip(wanted, columns, strict=True)}
+
+
+def _checked(value: Typed, name: str, target: TableInfo, relation: Relation) -> Typed:
+    """The value, or an error that says which record had none."""
+    message = text(f"column '{name}' of table '{target.name}' is NOT NULL, and a row has NULL")
+    if len(relation.coordinates) == 2:
+        partition, offset = (quote(ref) for ref in relation.coordinates)
+        message = f"concat({message}, ': partition ', {partition}, ', offset ', {offset})"
+    # A delete has nothing but its key.
+    only = (
+        f" AND {quote(relation.op)} = 'u'"
+        if relation.op is not None and name not in target.primary_key
+        else ""
+    )
+    kind = spark_name(value.type)
+    sql = (
+        f"CASE WHEN {value.sql} IS NULL{only} THEN CAST(raise_error({message}) AS {kind}) ELSE "
+        f"{value.sql} END"
+    )
+    return replace(value, sql=sql, nullable=bool(only))
+
+
+def _check_changes(relation: Relation, columns: list[tuple[str, Typed]], target: TableInfo) -> None:
+    """Rows that change need a table that is told by the same key."""
+    if relation.changelog == "append":
+        return
+    if target.changelog == "append":
+        raise InvalidRequest(
+            f"The rows of this query change, and table '{target.name}' is append-only.",
+            "Declare PRIMARY KEY (…) NOT ENFORCED with 'changelog.mode' = 'upsert', or group by a window.",
+        )
+    names = {value.attribute.ref: name for name, value in columns if value.attribute is not None}
+    key = [names.get(ref) for ref in relation.key]
+    if not key:
+        raise InvalidRequest(
+            f"The query has one row that changes, without a key; table '{target.name}' is told by "
+            f"({', '.join(target.primary_key)}).",
+            "Add GROUP BY.",
+        )
+    if set(key) != set(target.primary_key):
+        shown = ", ".join(name or "a column that it does not give" for name in key)
+        raise InvalidRequest(
+            f"Rows of the query replace each other by ({shown}), those of table '{target.name}' by "
+            f"({', '.join(target.primary_key)}).",
+            "Make the PRIMARY KEY the columns of GROUP BY, or of PARTITION BY.",
+        )

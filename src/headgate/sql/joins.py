@@ -1,0 +1,280 @@
+"""Joins of streams: within an interval of time, or regular ones whose state a TTL bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from headgate.errors import InvalidRequest
+from headgate.sql import dedup
+from headgate.sql.durations import format_ms, interval_ms
+from headgate.sql.operators import ScanRows
+from headgate.sql.refusals import check_said, refuse
+from headgate.sql.relation import Relation, alter_for, event_column
+from headgate.sql.scope import Attribute, Origin, Scope
+from headgate.sql.stateful import JoinRows, TimeBound
+from headgate.sql.tables import ROWTIME, SYSTEM
+from headgate.sql.typed import Typed, call
+from headgate.sql.types import BOOLEAN, is_time
+
+if TYPE_CHECKING:
+    from headgate.sql.select import Selects
+
+_FLIP: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+    exp.EQ: exp.EQ,
+}
+
+
+@dataclass(frozen=True)
+class Between:
+    """left time against right time + [lower, upper], as the conditions of a join say it."""
+
+    left: Attribute
+    right: Attribute
+    lower_ms: int | None = None
+    upper_ms: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        return self.lower_ms is not None and self.upper_ms is not None
+
+
+def join(
+    selects: Selects, left: Relation, tree: exp.Join, conditions: list[exp.Expr]
+) -> tuple[Relation, list[exp.Expr]]:
+    """`left` with another table; of the WHERE, what is no condition of this join is left."""
+    how = _how(tree)
+    right = selects.table(tree.this)
+    on = tree.args.get("on")
+    own = conjuncts(on) if on is not None else []
+    left, conditions = dedup.kept(selects, left, conditions)
+    if how == "inner":
+        left, own = dedup.kept(selects, left, own)
+        right, own = dedup.kept(selects, right, own)
+        right, conditions = dedup.kept(selects, right, conditions)
+    for side in (left, right):
+        selects.check_plain(side, "JOIN")
+    scope = left.scope.joined(right.scope)
+    if how == "inner":
+        mine = [c for c in conditions if _sides(c, left.scope, right.scope) == {"left", "right"}]
+        own += mine
+        conditions = [c for c in conditions if not any(c is m for m in mine)]
+    compiler = selects.compiler(scope)
+    typed = [compiler.condition(c) for c in own]
+    if not any(_is_key(c, left.scope, right.scope) for c in own):
+        refuse(
+            "a join of streams needs an equality between columns of both.",
+            tree,
+            "Add ON a.key = b.key, or to WHERE.",
+        )
+    bounds = _bounds(own, left.scope, right.scope)
+    bound, ttl = _time_bound(selects, left, right, bounds, how, tree)
+    operator = JoinRows(left.operator, right.operator, how, _all(typed), bound, ttl)
+    joined = Relation(
+        operator,
+        Scope(
+            (
+                *_nullable(left.scope, how in ("right", "full")),
+                *_nullable(right.scope, how in ("left", "full")),
+            )
+        ),
+        coordinates=(*left.coordinates, *right.coordinates),
+        events={**left.events, **right.events},
+        stateful=True,
+    )
+    return joined, conditions
+
+
+def _how(tree: exp.Join) -> str:
+    check_said(tree, {"on", "side", "kind", "using", "method"})
+    side, kind, method = tree.side.upper(), tree.kind.upper(), tree.method.upper()
+    if method:
+        refuse(f"{method} JOIN is not supported.", tree, "Say with ON what belongs together.")
+    if tree.args.get("using"):
+        refuse("JOIN … USING is not supported.", tree, "Write ON a.key = b.key.")
+    if kind not in ("", "INNER", "OUTER", "CROSS") or side not in ("", "LEFT", "RIGHT", "FULL"):
+        refuse(f"{side} {kind} JOIN is not supported.", tree, "INNER, LEFT, RIGHT and FULL are.")
+    if side and tree.args.get("on") is None:
+        refuse(f"{side} JOIN needs ON.", tree)
+    return side.lower() or "inner"
+
+
+def conjuncts(tree: exp.Expr) -> list[exp.Expr]:
+    if isinstance(tree, exp.Paren):
+        return conjuncts(tree.this)
+    if isinstance(tree, exp.And):
+        return [*conjuncts(tree.this), *conjuncts(tree.expression)]
+    return [tree]
+
+
+def _find(node: exp.Column, scope: Scope) -> Attribute | None:
+    parts = [part.name for part in node.parts]
+    if len(parts) > 1 and scope.has_table(parts[0]):
+        return scope.find(parts[1], parts[0])
+    return scope.find(parts[0])
+
+
+def _sides(tree: exp.Expr, left: Scope, right: Scope) -> set[str]:
+    """Which of the two a condition speaks of; `other` for a table that comes later."""
+    sides: set[str] = set()
+    for node in tree.find_all(exp.Column):
+        one, other = _find(node, left), _find(node, right)
+        parts = list(node.parts)
+        if len(parts) > 1 and (left.has_table(parts[0].name) != right.has_table(parts[0].name)):
+            one, other = (one, None) if left.has_table(parts[0].name) else (None, other)
+        if one is not None and other is not None:
+            _find(node, left.joined(right))
+        sides.add("left" if one is not None else "right" if other is not None else "other")
+    return sides
+
+
+def _is_key(tree: exp.Expr, left: Scope, right: Scope) -> bool:
+    if not isinstance(tree, exp.EQ):
+        return False
+    one, other = _sides(tree.this, left, right), _sides(tree.expression, left, right)
+    return (one, other) in (({"left"}, {"right"}), ({"right"}, {"left"}))
+
+
+def _all(conditions: list[Typed]) -> Typed:
+    return call("{sql}", BOOLEAN, conditions, sql=" AND ".join(c.sql for c in conditions))
+
+
+def _nullable(scope: Scope, outer: bool) -> tuple[tuple[str, Attribute], ...]:
+    if not outer:
+        return scope.columns
+    return tuple((alias, replace(attribute, nullable=True)) for alias, attribute in scope.columns)
+
+
+# --- bounds of time
+
+
+def _term(tree: exp.Expr, scope: Scope) -> tuple[Attribute, int] | None:
+    """A column of time, plus so many milliseconds."""
+    if isinstance(tree, exp.Paren):
+        return _term(tree.this, scope)
+    if isinstance(tree, exp.Column):
+        attribute = _find(tree, scope)
+        return (attribute, 0) if attribute is not None and is_time(attribute.type) else None
+    if isinstance(tree, (exp.Add, exp.Sub)) and isinstance(tree.expression, exp.Interval):
+        inner, shift = _term(tree.this, scope), interval_ms(tree.expression)
+        if inner is None or shift is None:
+            return None
+        return inner[0], inner[1] + (shift if isinstance(tree, exp.Add) else -shift)
+    return None
+
+
+def _bounds(conditions: list[exp.Expr], left: Scope, right: Scope) -> list[Between]:
+    scope = left.joined(right)
+    refs = {attribute.ref for _, attribute in left.columns}
+    found: dict[tuple[str, str], Between] = {}
+    for condition in conditions:
+        for kind, one, other in _comparisons(condition):
+            a, b = _term(one, scope), _term(other, scope)
+            if a is None or b is None or (a[0].ref in refs) == (b[0].ref in refs):
+                continue
+            if a[0].ref not in refs:
+                a, b, kind = b, a, _FLIP[kind]
+            shift = b[1] - a[1]
+            pair = (a[0].ref, b[0].ref)
+            known = found.get(pair, Between(a[0], b[0]))
+            lower, upper = known.lower_ms, known.upper_ms
+            if kind in (exp.GT, exp.GTE, exp.EQ):
+                lower = shift if lower is None else max(lower, shift)
+            if kind in (exp.LT, exp.LTE, exp.EQ):
+                upper = shift if upper is None else min(upper, shift)
+            found[pair] = replace(known, lower_ms=lower, upper_ms=upper)
+    return sorted(found.values(), key=lambda between: not between.whole)
+
+
+def _comparisons(tree: exp.Expr) -> list[tuple[type[exp.Expr], exp.Expr, exp.Expr]]:
+    if isinstance(tree, exp.Between):
+        return [(exp.GTE, tree.this, tree.args["low"]), (exp.LTE, tree.this, tree.args["high"])]
+    if type(tree) in _FLIP:
+        return [(type(tree), tree.this, tree.expression)]
+    return []
+
+
+def _has_watermark(relation: Relation, attribute: Attribute) -> bool:
+    if attribute.ref in relation.events:
+        return True
+    if attribute.origin is None:
+        return False
+    mark = attribute.origin.scan.table.watermark
+    return attribute.origin.column == ROWTIME or (mark is not None and mark.column == attribute.origin.column)
+
+
+def _time_bound(
+    selects: Selects, left: Relation, right: Relation, bounds: list[Between], how: str, tree: exp.Join
+) -> tuple[TimeBound | None, int | None]:
+    for between in bounds:
+        if _has_watermark(left, between.left) and _has_watermark(right, between.right):
+            if how != "inner" and not between.whole:
+                continue
+            one = event_column(left, between.left, selects.default_delay_ms)
+            other = event_column(right, between.right, selects.default_delay_ms)
+            if one is None or other is None:
+                continue
+            if not between.whole:
+                selects.warn(
+                    f"The join bounds '{between.left.name}' and '{between.right.name}' on one side "
+                    f"only: rows of the other "
+                    "are kept for ever."
+                )
+            return TimeBound(one[0], other[0], between.lower_ms, between.upper_ms), None
+    return _regular(selects, left, right, bounds, how, tree)
+
+
+def _regular(
+    selects: Selects, left: Relation, right: Relation, bounds: list[Between], how: str, tree: exp.Join
+) -> tuple[TimeBound | None, int | None]:
+    """No bound that frees state: `sql.state-ttl` does, by the times at which the records came."""
+    alters = [
+        alter_for(attribute)
+        for between in bounds[:1]
+        for relation, attribute in ((left, between.left), (right, between.right))
+        if not _has_watermark(relation, attribute) and attribute.origin is not None
+    ]
+    remedy = (
+        f"{' and '.join(alters)} would bound its state."
+        if alters
+        else "A condition such as b.t BETWEEN a.t AND a.t + INTERVAL '1' HOUR, on columns with a "
+        "WATERMARK, would bound its state."
+    )
+    ttl = selects.ttl_ms
+    bound = _ttl_bound(selects, left, right, ttl) if ttl is not None else None
+    if how != "inner" and bound is None:
+        refuse(
+            f"{how.upper()} JOIN without a bound of time would wait for ever.",
+            tree,
+            f"{remedy} So does SET 'sql.state-ttl'.",
+        )
+    if bound is None:
+        why = "for ever" if ttl is None else "for ever (sql.state-ttl does not reach it in this query)"
+        selects.warn(f"The join runs as a regular join: the rows of both sides are kept {why}. {remedy}")
+        return None, None
+    assert ttl is not None
+    selects.warn(
+        f"The join runs as a regular join: rows whose records came more than {format_ms(ttl)} apart "
+        f"(sql.state-ttl) do not "
+        f"meet. {remedy}"
+    )
+    return bound, ttl
+
+
+def _ttl_bound(selects: Selects, left: Relation, right: Relation, ttl_ms: int) -> TimeBound | None:
+    refs: list[str] = []
+    for relation in (left, right):
+        scans = [step for step in relation.operator.walk() if isinstance(step, ScanRows)]
+        if relation.stateful or len(scans) != 1 or scans[0].chosen_for not in (None, ROWTIME):
+            return None
+        refs.append(scans[0].ref(ROWTIME))
+        rowtime = Attribute(ROWTIME, refs[-1], SYSTEM[ROWTIME], False, Origin(scans[0], ROWTIME))
+        if event_column(relation, rowtime, selects.default_delay_ms) is None:
+            raise InvalidRequest("A table has no $rowtime.")
+    return TimeBound(refs[0], refs[1], -ttl_ms, ttl_ms)

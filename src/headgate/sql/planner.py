@@ -1,0 +1,205 @@
+"""Queries become plans: trees of physical operators, built before anything runs and explained by the same
+tree."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
+from sqlglot import exp
+
+from headgate.errors import InvalidRequest
+from headgate.sql.explain import explain
+from headgate.sql.operators import Building, Operator, OutputRows, ScanRows
+from headgate.sql.pruning import mentioned
+from headgate.sql.relation import Refs, Relation
+from headgate.sql.select import Selects
+from headgate.sql.stateful import AggregateRows, KeepBest, KeepFirst
+from headgate.sql.statements import Query
+from headgate.sql.tables import OFFSET, PARTITION, ROWTIME, Changelog, Scan, Source, Tables
+from headgate.sql.typed import Typed, column
+
+
+def _no_secret(name: str) -> str:
+    raise InvalidRequest(f"There is no secret '{name}'.", "Secrets are named in the configuration.")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a statement was started with."""
+
+    state_ttl_ms: int | None = None
+    zone: str = "UTC"
+    # For event time that no WATERMARK declares: $rowtime, and the column that a keep-first is ordered by.
+    default_delay_ms: int = 5_000
+    secret: Callable[[str], str] = field(default=_no_secret, repr=False)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A query that can run. `key` are the columns of `columns` by which rows of an upsert result replace
+    each other; it is empty for a result of one row."""
+
+    root: OutputRows
+    columns: StructType
+    changelog: Changelog
+    key: tuple[str, ...]
+    warnings: tuple[str, ...]
+    options: Options
+    limit: int | None = None
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The tables that are read, each with the watermark that it needs."""
+        return tuple(step.source for step in self.root.walk() if isinstance(step, ScanRows))
+
+    @property
+    def output_mode(self) -> str:
+        """Spark's: `update` when groups come out as they change."""
+        changing = any(
+            isinstance(step, KeepBest) or (isinstance(step, AggregateRows) and not step.windowed)
+            for step in self.root.walk()
+        )
+        return "update" if changing else "append"
+
+    @property
+    def stateful(self) -> bool:
+        return any(step.state() is not None for step in self.root.walk())
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What the Spark session of this query must have."""
+        settings = {
+            "spark.sql.session.timeZone": self.options.zone,
+            "spark.sql.ansi.enabled": "true",
+            "spark.sql.caseSensitive": "true",
+            "spark.sql.timestampType": "TIMESTAMP_LTZ",
+        }
+        if any(isinstance(step, KeepFirst) for step in self.root.walk()):
+            # Keep-first orders the rows of one batch, which the check takes for an order of the whole stream.
+            settings["spark.sql.streaming.unsupportedOperationCheck"] = "false"
+        return settings
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The names of those that it needs."""
+        return frozenset().union(*(value.secrets for value in _values(self.root)))
+
+    def explain(self) -> str:
+        return explain(self.root, self.changelog, self.key, self.warnings)
+
+    def build(self, scan: Scan) -> DataFrame:
+        """The rows; `$op` ('u' or 'd') if they change; `$rowtime`, `$partition` and `$offset` of the
+        record if each is made of one. The session must have `settings`."""
+        return self.root.build(Building(scan, self.options.secret, mentioned(self.root)))
+
+
+def _values(part: object) -> Iterator[Typed]:
+    """All that a step, those below it included, computes."""
+    if isinstance(part, Typed):
+        yield part
+    elif isinstance(part, list | tuple):
+        for one in part:
+            yield from _values(one)
+    elif isinstance(part, Operator):
+        for name, one in vars(part).items():
+            if name != "inputs":
+                yield from _values(one)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A query's rows before they are named and checked for where they go."""
+
+    relation: Relation
+    columns: list[tuple[str, Typed]]
+    warnings: tuple[str, ...]
+    limit: int | None
+
+
+def plan(query: Query | exp.Query, tables: Tables, options: Options | None = None) -> Plan:
+    """The plan of a query; InvalidRequest names what cannot be planned, and what would work."""
+    options = options or Options()
+    found = planned(query, tables, options)
+    check_names([name for name, _ in found.columns])
+    return finish(found.relation, found.columns, options, found.warnings, found.limit)
+
+
+def planned(query: Query | exp.Query, tables: Tables, options: Options) -> Planned:
+    selects = Selects(tables, options.zone, options.state_ttl_ms, options.default_delay_ms, Refs())
+    tree, limit = _limit(query.tree if isinstance(query, Query) else query)
+    relation = selects.query(tree)
+    if relation.numbered:
+        raise InvalidRequest(
+            "ROW_NUMBER() keeps one row of each key: `= 1` must stand in a WHERE around it.",
+            "Write SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM t) "
+            "WHERE n = 1.",
+        )
+    if limit is not None and relation.changelog == "upsert":
+        raise InvalidRequest("LIMIT over rows that change is not supported.", "Leave it out.")
+    columns = [
+        (attribute.name, column(attribute.ref, attribute.type, attribute.nullable, attribute))
+        for _, attribute in relation.scope.visible()
+    ]
+    return Planned(relation, columns, tuple(selects.warnings), limit)
+
+
+def finish(
+    relation: Relation,
+    columns: list[tuple[str, Typed]],
+    options: Options,
+    warnings: tuple[str, ...],
+    limit: int | None = None,
+) -> Plan:
+    upsert = relation.changelog == "upsert"
+    names = {value.attribute.ref: name for name, value in reversed(columns) if value.attribute is not None}
+    missing = [ref for ref in relation.key if ref not in names]
+    if upsert and missing:
+        lost = ", ".join(ref.rpartition("#")[0] or ref for ref in missing)
+        raise InvalidRequest(
+            f"Rows of this query replace each other by {lost}, which is not among its columns.",
+            f"Add {lost} to SELECT as it is.",
+        )
+    root = OutputRows(relation.operator, columns, relation.op, upsert, limit, _record(relation, columns))
+    schema = StructType([StructField(name, value.type, value.nullable) for name, value in columns])
+    return Plan(
+        root,
+        schema,
+        relation.changelog,
+        tuple(names[ref] for ref in relation.key) if upsert else (),
+        warnings,
+        options,
+        limit,
+    )
+
+
+def _record(relation: Relation, columns: list[tuple[str, Typed]]) -> tuple[tuple[str, str], ...]:
+    """Where rows that are made of one record each have its time and coordinates: who writes them keeps
+    them in order by these."""
+    scans = [step for step in relation.operator.walk() if isinstance(step, ScanRows)]
+    if relation.stateful or len(scans) != 1:
+        return ()
+    taken = {name for name, _ in columns}
+    return tuple((name, scans[0].ref(name)) for name in (ROWTIME, PARTITION, OFFSET) if name not in taken)
+
+
+def check_names(names: list[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise InvalidRequest(
+                f"Column '{name}' is in the result twice.", "Give one of them another name with AS."
+            )
+        seen.add(name.lower())
+
+
+def _limit(tree: exp.Query) -> tuple[exp.Query, int | None]:
+    found = tree.args.get("limit")
+    if found is None:
+        return tree, None
+    value = found.expression if isinstance(found, exp.Limit) and not found.args.get("offset") else None
+    if not isinstance(value, exp.Literal) or value.is_string:
+        raise InvalidRequest("LIMIT takes a whole number.")
+    without = tree.copy()
+    without.set("limit", None)
+    return without, int(str(value.this))

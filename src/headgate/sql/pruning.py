@@ -1,0 +1,33 @@
+"""Which columns a plan speaks of. What keeps whole rows in its state keeps no others."""
+
+import re
+from dataclasses import is_dataclass
+
+from headgate.sql.operators import Operator, ProjectRows, ScanRows
+from headgate.sql.typed import Typed
+
+_QUOTED = re.compile(r"`((?:[^`]|``)+)`")
+
+
+def mentioned(root: Operator) -> frozenset[str]:
+    """Every reference that some step uses. One that is only passed on is not among them: no result has it."""
+    found: set[str] = set()
+    for step in root.walk():
+        if isinstance(step, ScanRows):
+            continue
+        for name, part in vars(step).items():
+            if not (isinstance(step, ProjectRows) and name == "kept"):
+                _collect(part, found)
+    return frozenset(found)
+
+
+def _collect(part: object, found: set[str]) -> None:
+    if isinstance(part, Typed):
+        found.update(name.replace("``", "`") for name in _QUOTED.findall(part.sql))
+    elif isinstance(part, str):
+        found.add(part)
+    elif isinstance(part, list | tuple):
+        for one in part:
+            _collect(one, found)
+    elif is_dataclass(part) and not isinstance(part, Operator):
+        _collect(list(vars(part).values()), found)

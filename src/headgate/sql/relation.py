@@ -1,0 +1,117 @@
+"""What the planner knows of a step: its columns, whether its rows change, and where they came from."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from headgate.errors import InvalidRequest
+from headgate.sql.operators import Operator, ProjectRows, ScanRows
+from headgate.sql.scope import Attribute, Scope
+from headgate.sql.stateful import SessionGap
+from headgate.sql.tables import OFFSET, PARTITION, ROWTIME, Changelog
+from headgate.sql.typed import Typed, call
+from headgate.sql.types import STRING, is_time
+
+
+@dataclass(frozen=True)
+class SessionTable:
+    """A SESSION window that waits for its GROUP BY: Spark makes sessions of groups."""
+
+    gap: SessionGap
+    keys: tuple[str, ...]
+    ref: str
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Rows of a step. `key` is set for rows that change: the columns by which a later row replaces an
+    earlier one. `op` is the column that tells deletes. `coordinates` are the columns that tell in which
+    order rows came."""
+
+    operator: Operator
+    scope: Scope
+    changelog: Changelog = "append"
+    key: tuple[str, ...] = ()
+    op: str | None = None
+    coordinates: tuple[str, ...] = ()
+    # Columns that carry a watermark already, by name: their delay.
+    events: dict[str, int] = field(default_factory=dict)
+    # Whether an operator with state is below: an aggregate without a window cannot stand above one.
+    stateful: bool = False
+    session: SessionTable | None = None
+    # Column -> (keys, order columns, greatest) of a ROW_NUMBER that waits for its `= 1`.
+    numbered: dict[str, "Numbered"] = field(default_factory=dict)
+
+    def under(self, alias: str) -> "Relation":
+        """The same rows, seen by the name of a subquery."""
+        return replace(self, scope=Scope(tuple((alias, attribute) for _, attribute in self.scope.columns)))
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """ROW_NUMBER() OVER (PARTITION BY keys ORDER BY order)."""
+
+    keys: tuple[str, ...]
+    order: tuple[str, ...]
+    greatest: bool
+    event: Attribute | None
+
+
+class Refs:
+    """Names for columns that no other column of the plan has."""
+
+    def __init__(self) -> None:
+        self._numbers: Iterator[int] = count(1)
+
+    def number(self) -> int:
+        return next(self._numbers)
+
+    def new(self, name: str) -> str:
+        return f"{name}#{self.number()}"
+
+
+def filtered_op(relation: Relation, condition: Typed, refs: Refs) -> Relation:
+    """A filter on rows that change: a row that no longer passes is a delete of its key."""
+    before = f"`{relation.op}` = 'u' AND " if relation.op is not None else ""
+    op = refs.new("$op")
+    value = call(
+        "{sql}", STRING, [condition], False, sql=f"CASE WHEN {before}{condition.sql} THEN 'u' ELSE 'd' END"
+    )
+    kept = [attribute.ref for _, attribute in relation.scope.columns]
+    return replace(relation, operator=ProjectRows(relation.operator, kept, [(op, value)]), op=op)
+
+
+def event_column(relation: Relation, attribute: Attribute, default_ms: int) -> tuple[str, int] | None:
+    """The column that carries the watermark of this one, and its delay; None if it has none. From now on
+    the table has this event time."""
+    if attribute.ref in relation.events:
+        return attribute.ref, relation.events[attribute.ref]
+    origin = attribute.origin
+    if origin is None or not is_time(attribute.type):
+        return None
+    mark = origin.scan.table.watermark
+    if mark is not None and mark.column == origin.column:
+        return origin.scan.choose(origin.column, mark.delay_ms, mark.declared), mark.delay_ms
+    if origin.column == ROWTIME:
+        return origin.scan.choose(ROWTIME, default_ms, False), default_ms
+    return None
+
+
+def coordinates_of(scan: ScanRows) -> tuple[str, str]:
+    return scan.ref(PARTITION), scan.ref(OFFSET)
+
+
+def alter_for(attribute: Attribute) -> str:
+    """The statement that would give a column its watermark."""
+    assert attribute.origin is not None
+    column, table = attribute.origin.column, attribute.origin.scan.table.name
+    name = table if table.isidentifier() else f"`{table}`"
+    return f"ALTER TABLE {name} MODIFY WATERMARK FOR `{column}` AS `{column}` - INTERVAL '5' SECOND"
+
+
+def refuse_changing(relation: Relation, what: str) -> None:
+    if relation.changelog == "upsert":
+        raise InvalidRequest(
+            f"{what} over rows that change is not supported.",
+            "It works over a table whose changelog.mode is 'append', or over a window's result.",
+        )

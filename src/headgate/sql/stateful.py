@@ -1,0 +1,267 @@
+"""The operators that keep state: aggregates, keep-first and keep-last, joins, distinct rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from headgate.sql.durations import format_ms
+from headgate.sql.operators import (
+    Building,
+    Operator,
+    col,
+    marked,
+    unmarked,
+    with_secrets,
+    without_secrets,
+)
+from headgate.sql.typed import Typed
+from headgate.sql.types import quote
+
+FOR_EVER = "kept for ever"
+
+
+@dataclass(frozen=True)
+class SessionGap:
+    """Rows that are at most `gap_ms` apart are one window."""
+
+    event: str
+    gap_ms: int
+
+
+@dataclass(eq=False)
+class AggregateRows(Operator):
+    """Groups. With a window a group comes out once, when the watermark passes its end; without one it
+    comes out whenever it changes."""
+
+    child: Operator
+    keys: Sequence[tuple[str, Typed]]
+    values: Sequence[tuple[str, Typed]]
+    window: str | None = None
+    session: SessionGap | None = None
+    idle_key: str | None = None
+
+    def __post_init__(self) -> None:
+        self.inputs = (self.child,)
+
+    @property
+    def windowed(self) -> bool:
+        return self.window is not None
+
+    def build(self, on: Building) -> DataFrame:
+        used = [value for _, value in (*self.keys, *self.values)]
+        rows = with_secrets(self.child.build(on), used, on)
+        groups = [F.expr(value.sql).alias(ref) for ref, value in self.keys]
+        if self.session is not None and self.window is not None:
+            groups.append(
+                F.session_window(col(self.session.event), f"{self.session.gap_ms} milliseconds").alias(
+                    self.window
+                )
+            )
+            if not self.keys and self.idle_key is not None:
+                # Spark wants a key beside a session: one that is the same for all rows.
+                groups.insert(0, F.pmod(F.coalesce(col(self.idle_key), F.lit(0)), F.lit(1)).alias("$all"))
+        elif self.window is not None:
+            groups.append(col(self.window))
+        values = [F.expr(value.sql).alias(ref) for ref, value in self.values]
+        if not values:
+            values = [F.count(F.lit(1)).alias("$rows")]
+        return without_secrets(rows.groupBy(*groups).agg(*values))
+
+    def describe(self) -> str:
+        keys = [value.sql for _, value in self.keys]
+        if self.window is not None:
+            gap = f" SESSION with gaps of {format_ms(self.session.gap_ms)}" if self.session else ""
+            keys.insert(0, f"window{gap}")
+        values = ", ".join(value.sql for _, value in self.values)
+        return f"Aggregate by ({', '.join(keys)}): {values or 'nothing'}"
+
+    def state(self) -> str:
+        if self.window is not None:
+            return "one row for each open group; freed when the watermark passes the end of its window"
+        return f"one row for each group; {FOR_EVER}"
+
+
+@dataclass(eq=False)
+class KeepFirst(Operator):
+    """The row of each key with the least `by`, time and coordinates, once the watermark has passed its
+    `event`.
+
+    Rows wait in an aggregate by (key, time), which lets them go in the order of their times. Of those that
+    go in one batch the least is taken; a key that was let go before is not let go again.
+    """
+
+    child: Operator
+    keys: Sequence[str]
+    event: str
+    by: Sequence[str]
+    delay_ms: int
+    ttl_ms: int | None
+
+    def __post_init__(self) -> None:
+        self.inputs = (self.child,)
+
+    def build(self, on: Building) -> DataFrame:
+        rows = self.child.build(on)
+        first = Window.partitionBy(*(col(k) for k in self.keys)).orderBy(*(col(b) for b in self.by))
+        if not rows.isStreaming:
+            return rows.withColumn("$place", F.row_number().over(first)).filter("`$place` = 1").drop("$place")
+        grouped = dict.fromkeys([*self.keys, self.event])
+        rest = [c for c in rows.columns if c not in grouped and c in on.mentioned]
+        whole = F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none"))
+        # Two rows of a key may have the very same time.
+        least = F.struct(*(col(b) for b in self.by))
+        timed = rows.filter(
+            F.expr(
+                f"{quote(self.event)} IS NOT NULL OR "
+                "raise_error('ROW_NUMBER: a row has no time; leave such rows out with IS NOT NULL') IS NULL"
+            )
+        )
+        due = timed.groupBy(*(col(c) for c in grouped)).agg(F.min_by(whole, least).alias("$row"))
+        flat = due.select(*(col(c) for c in grouped), *(F.col(f"`$row`.{quote(c)}").alias(c) for c in rest))
+        one = flat.withColumn("$place", F.row_number().over(first)).filter("`$place` = 1").drop("$place")
+        if self.ttl_ms is None:
+            return one.dropDuplicates([*self.keys])
+        others = [c for c in one.columns if c != self.event]
+        timed = one.select(*(unmarked(c) for c in others), marked(self.event, self.ttl_ms))
+        kept = timed.dropDuplicatesWithinWatermark([*self.keys])
+        return kept.select(*(col(c) for c in others), marked(self.event, self.delay_ms))
+
+    def describe(self) -> str:
+        keys = ", ".join(quote(k) for k in self.keys)
+        after = "" if self.by[0] == self.event else f" of those that {quote(self.event)} lets go together"
+        return f"Keep first by ({keys}), least {quote(self.by[0])}{after}"
+
+    def state(self) -> str:
+        seen = (
+            FOR_EVER
+            if self.ttl_ms is None
+            else f"kept {format_ms(self.ttl_ms)} of event time (sql.state-ttl)"
+        )
+        return f"rows that the watermark has not passed; and the keys that came out, {seen}"
+
+
+@dataclass(eq=False)
+class KeepBest(Operator):
+    """The row of each key with the least, or the greatest, order: a result that changes."""
+
+    child: Operator
+    keys: Sequence[str]
+    order: Sequence[str]
+    greatest: bool
+
+    def __post_init__(self) -> None:
+        self.inputs = (self.child,)
+
+    def build(self, on: Building) -> DataFrame:
+        rows = self.child.build(on)
+        rest = [c for c in rows.columns if c not in self.keys and c in on.mentioned]
+        choose = F.max_by if self.greatest else F.min_by
+        whole = F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none"))
+        best = rows.groupBy(*(col(k) for k in self.keys)).agg(
+            choose(whole, F.struct(*(col(o) for o in self.order))).alias("$row")
+        )
+        return best.select(
+            *(col(k) for k in self.keys), *(F.col(f"`$row`.{quote(c)}").alias(c) for c in rest)
+        )
+
+    def describe(self) -> str:
+        keys = ", ".join(quote(k) for k in self.keys)
+        return f"Keep {'last' if self.greatest else 'first'} by ({keys}), as it changes"
+
+    def state(self) -> str:
+        return f"one row for each key; {FOR_EVER}"
+
+
+@dataclass(frozen=True)
+class TimeBound:
+    """left.time between right.time + lower and right.time + upper, both in milliseconds; None is open."""
+
+    left: str
+    right: str
+    lower_ms: int | None
+    upper_ms: int | None
+
+    def sql(self) -> str:
+        parts = []
+        for bound, operator in ((self.lower_ms, ">="), (self.upper_ms, "<=")):
+            if bound is not None:
+                sign = "-" if bound < 0 else ""
+                shift = f"INTERVAL '{sign}{abs(bound) / 1000:.3f}' SECOND"
+                parts.append(f"{quote(self.left)} {operator} {quote(self.right)} + {shift}")
+        return " AND ".join(parts)
+
+
+@dataclass(eq=False)
+class JoinRows(Operator):
+    """Two streams. `bound` frees the state of both; `ttl_ms` is what the bound was made of when the query
+    had none."""
+
+    left: Operator
+    right: Operator
+    how: str
+    condition: Typed
+    bound: TimeBound | None
+    ttl_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        self.inputs = (self.left, self.right)
+
+    def build(self, on: Building) -> DataFrame:
+        left = with_secrets(self.left.build(on), [self.condition], on)
+        right = self.right.build(on)
+        sql = self.condition.sql if self.bound is None else f"{self.condition.sql} AND {self.bound.sql()}"
+        return without_secrets(left.join(right, F.expr(sql), self.how))
+
+    def describe(self) -> str:
+        kind = "regular" if self.bound is None or self.ttl_ms is not None else "interval"
+        bound = "" if self.bound is None else f" AND {self.bound.sql()}"
+        return f"Join {kind} {self.how}: {self.condition.sql}{bound}"
+
+    def state(self) -> str:
+        if self.bound is None:
+            return f"the rows of both sides; {FOR_EVER}"
+        if self.ttl_ms is not None:
+            return f"the rows of both sides; kept {format_ms(self.ttl_ms)} (sql.state-ttl)"
+        # A left row waits for right rows up to -lower later, a right row for left rows up to upper later.
+        left = None if self.bound.lower_ms is None else max(-self.bound.lower_ms, 0)
+        right = None if self.bound.upper_ms is None else max(self.bound.upper_ms, 0)
+        sides = []
+        for name, wait in (("left", left), ("right", right)):
+            if wait is None:
+                sides.append(f"{name} rows {FOR_EVER}")
+            else:
+                sides.append(f"{name} rows until the watermark is {format_ms(wait)} past them")
+        return "; ".join(sides)
+
+
+@dataclass(eq=False)
+class DistinctRows(Operator):
+    """Each combination of values once."""
+
+    child: Operator
+    refs: Sequence[str]
+    event: str | None
+    ttl_ms: int | None
+
+    def __post_init__(self) -> None:
+        self.inputs = (self.child,)
+
+    def build(self, on: Building) -> DataFrame:
+        rows = self.child.build(on)
+        refs = list(dict.fromkeys(self.refs))
+        if self.ttl_ms is None or self.event is None or not rows.isStreaming:
+            return rows.dropDuplicates(refs)
+        others = [c for c in rows.columns if c != self.event]
+        timed = rows.select(*(unmarked(c) for c in others), marked(self.event, self.ttl_ms))
+        return timed.dropDuplicatesWithinWatermark(refs)
+
+    def describe(self) -> str:
+        return f"Distinct ({', '.join(quote(ref) for ref in self.refs)})"
+
+    def state(self) -> str:
+        kept = FOR_EVER if self.ttl_ms is None else f"kept {format_ms(self.ttl_ms)} (sql.state-ttl)"
+        return f"every row that came; {kept}"

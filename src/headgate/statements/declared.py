@@ -1,0 +1,210 @@
+"""Tables and views as statements see them: what topics and schemas tell, and what SQL declared."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from pyspark.sql import types as t
+
+from headgate.errors import InvalidRequest
+from headgate.sql.durations import parse_duration_ms
+from headgate.sql.render import create_view_text
+from headgate.sql.script import parse_statement
+from headgate.sql.statements import CreateTable, CreateView
+from headgate.sql.tables import Catalog, Changelog, TableInfo, Watermark
+from headgate.statements.tables import TopicTables
+from headgate.store import SqlObjects
+
+TABLE, VIEW = "table", "view"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a table was declared to be. `columns` is None for one that was only altered."""
+
+    columns: t.StructType | None = None
+    primary_key: tuple[str, ...] | None = None
+    changelog: str | None = None
+    watermark: Watermark | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    distributed: tuple[str, ...] = ()
+    buckets: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        mark = self.watermark
+        return {
+            "columns": None if self.columns is None else self.columns.jsonValue(),
+            "primary_key": None if self.primary_key is None else list(self.primary_key),
+            "changelog": self.changelog,
+            "watermark": None if mark is None else {"column": mark.column, "delay_ms": mark.delay_ms},
+            "options": dict(self.options),
+            "distributed": list(self.distributed),
+            "buckets": self.buckets,
+        }
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+        mark, key, columns = said["watermark"], said["primary_key"], said["columns"]
+        return cls(
+            None if columns is None else t.StructType.fromJson(columns),
+            None if key is None else tuple(key),
+            said["changelog"],
+            None if mark is None else Watermark(mark["column"], mark["delay_ms"]),
+            dict(said["options"]),
+            tuple(said["distributed"]),
+            said["buckets"],
+        )
+
+
+class DeclaredTables:
+    """The planner's tables. A name is a table or a view, or neither."""
+
+    def __init__(self, objects: SqlObjects, topics: TopicTables) -> None:
+        self._objects = objects
+        self._topics = topics
+
+    def get(self, name: str) -> TableInfo | None:
+        found = self._topics.get(name)
+        declared = self.declared(name)
+        if found is None:
+            return None
+        changelog = declared.changelog or found.changelog
+        return TableInfo(
+            name,
+            found.columns if declared.columns is None else declared.columns,
+            found.primary_key if declared.primary_key is None else declared.primary_key,
+            "upsert" if changelog == "upsert" else "append",
+            declared.watermark,
+        )
+
+    def view(self, name: str) -> CreateView | None:
+        found = self._objects.get(name)
+        if found is None or found[0] != VIEW:
+            return None
+        return _view(name, found[1]["text"])
+
+    def names(self) -> list[str]:
+        return sorted({*self._topics.names(), *self._objects.names(VIEW)})
+
+    def views(self) -> list[str]:
+        return self._objects.names(VIEW)
+
+    def declared(self, name: str) -> Declared:
+        """What was said of a table; nothing, for a topic that nobody declared."""
+        found = self._objects.get(name)
+        return Declared() if found is None or found[0] != TABLE else Declared.from_dict(found[1])
+
+    def declare(self, name: str, declared: Declared) -> None:
+        self._objects.put(name, TABLE, declared.to_dict())
+
+    def declare_view(self, name: str, text: str) -> None:
+        self._objects.put(name, VIEW, {"text": text})
+
+    def forget(self, name: str) -> None:
+        self._objects.remove(name)
+
+
+class Pinned(Catalog):
+    """Tables and views as they were when a statement was made. A restart finds the same plan, whatever was
+    altered since: its state is that plan's."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "tables": {name: _of(table).to_dict() for name, table in self.tables.items()},
+            "views": {name: create_view_text(view) for name, view in self.views.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+        return cls(
+            {name: _table(name, Declared.from_dict(one)) for name, one in said["tables"].items()},
+            {name: _view(name, text) for name, text in said["views"].items()},
+        )
+
+
+class Pinning:
+    """Tables that remember what was asked of them."""
+
+    def __init__(self, tables: DeclaredTables) -> None:
+        self._tables = tables
+        self.seen = Pinned()
+
+    def get(self, name: str) -> TableInfo | None:
+        found = self._tables.get(name)
+        if found is not None:
+            self.seen.tables[name] = found
+        return found
+
+    def view(self, name: str) -> CreateView | None:
+        found = self._tables.view(name)
+        if found is not None:
+            self.seen.views[name] = found
+        return found
+
+    def names(self) -> list[str]:
+        return self._tables.names()
+
+
+def _of(table: TableInfo) -> Declared:
+    return Declared(table.columns, table.primary_key, table.changelog, table.watermark)
+
+
+def _table(name: str, said: Declared) -> TableInfo:
+    if said.columns is None or said.primary_key is None:
+        raise AssertionError(f"table '{name}' was pinned without its columns")
+    changelog: Changelog = "upsert" if said.changelog == "upsert" else "append"
+    return TableInfo(name, said.columns, said.primary_key, changelog, said.watermark)
+
+
+def _view(name: str, text: str) -> CreateView:
+    made = parse_statement(text)
+    if not isinstance(made, CreateView):
+        raise AssertionError(f"'{name}' is kept as a view and is none")
+    return made
+
+
+def declared_by(create: CreateTable, table: TableInfo) -> Declared:
+    distribution = create.distribution
+    return Declared(
+        table.columns,
+        table.primary_key,
+        table.changelog,
+        table.watermark,
+        dict(create.options),
+        () if distribution is None else distribution.columns,
+        None if distribution is None else distribution.buckets,
+    )
+
+
+FORMATS = {"avro-registry": "avro", "json-registry": "json", "avro": "avro", "json": "json"}
+OPTIONS = (
+    "changelog.mode",
+    "kafka.cleanup-policy",
+    "kafka.retention.time",
+    "value.format",
+    "key.format",
+    "scan.startup.mode",
+)
+STARTS = {"earliest-offset": "earliest", "latest-offset": "latest"}
+MODES = {"append": "append", "upsert": "upsert"}
+POLICIES = {"delete": "delete", "compact": "compact", "delete-compact": "compact,delete"}
+
+
+def check_options(name: str, options: Mapping[str, str]) -> None:
+    """Refuses options that nobody would heed."""
+    for key, value in options.items():
+        known: Mapping[str, str] | None = {
+            "value.format": FORMATS,
+            "key.format": FORMATS,
+            "scan.startup.mode": STARTS,
+            "kafka.cleanup-policy": POLICIES,
+            "changelog.mode": MODES,
+        }.get(key)
+        if key not in OPTIONS:
+            raise InvalidRequest(f"Table '{name}' has no option '{key}'.", f"There are {', '.join(OPTIONS)}.")
+        if key == "kafka.retention.time":
+            parse_duration_ms(value)
+        if known is not None and value not in known:
+            raise InvalidRequest(
+                f"Option '{key}' of table '{name}' cannot be '{value}'.", f"It can be {', '.join(known)}."
+            )

@@ -1,0 +1,111 @@
+"""What Spark says of a batch, in our words."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from headgate.statements.scan import BAD, ROWS
+
+_TOPIC = re.compile(r"Subscribe\[([^\]]*)\]")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """As of the last batch."""
+
+    batch: int
+    seconds: float
+    watermark_ms: int | None
+    offsets: Mapping[str, Mapping[int, int]]
+    #: By topic and partition: offsets that were there and not read yet.
+    behind: Mapping[str, Mapping[int, int]]
+    state_rows: int
+    state_bytes: int
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any], before: "Progress | None" = None) -> "Progress":
+        """Where nothing ran, the batch is the one before."""
+        offsets: dict[str, dict[int, int]] = {}
+        behind: dict[str, dict[int, int]] = {}
+        for source in told["sources"]:
+            topic = _topic(source)
+            ends, latest = _offsets(source["endOffset"], topic), _offsets(source["latestOffset"], topic)
+            offsets[topic] = ends
+            behind[topic] = {p: max(0, latest.get(p, end) - end) for p, end in ends.items()}
+        operators = told.get("stateOperators") or []
+        batch, seconds = told["batchId"], told["durationMs"].get("triggerExecution", 0) / 1000
+        if not ran(told):
+            batch, seconds = (batch - 1, 0.0) if before is None else (before.batch, before.seconds)
+        return cls(
+            batch=batch,
+            seconds=seconds,
+            watermark_ms=_millis((told.get("eventTime") or {}).get("watermark")),
+            offsets=offsets,
+            behind=behind,
+            state_rows=sum(operator["numRowsTotal"] for operator in operators),
+            state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
+        )
+
+    @property
+    def lag(self) -> int:
+        return sum(sum(partitions.values()) for partitions in self.behind.values())
+
+
+@dataclass
+class Totals:
+    """Since the statement was made. A batch that is tried again may count twice here; it is written once."""
+
+    batches: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    #: Rows that came behind the watermark and were left out, as the operators count them: an aggregation has
+    #: gathered rows of a group before it looks.
+    late_rows: int = 0
+    bad_rows: int = 0
+
+    def add(
+        self, told: Mapping[str, Any], scans: Iterable[Mapping[str, Any]], out: Mapping[str, Any]
+    ) -> None:
+        self.batches += 1
+        for seen in scans:
+            self.rows_in += seen.get(ROWS) or 0
+            self.bad_rows += seen.get(BAD) or 0
+        self.rows_out += out.get(ROWS) or 0
+        for operator in told.get("stateOperators") or ():
+            self.late_rows += operator.get("numRowsDroppedByWatermark") or 0
+
+    def to_dict(self) -> dict[str, int]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, known: Mapping[str, Any]) -> "Totals":
+        return cls(**{name: int(known.get(name) or 0) for name in cls.__dataclass_fields__})
+
+
+def ran(told: Mapping[str, Any]) -> bool:
+    """Whether a batch was done, or the query only says that it waits."""
+    return "addBatch" in told["durationMs"]
+
+
+def _topic(source: Mapping[str, Any]) -> str:
+    found = _TOPIC.search(source["description"])
+    if found is None:
+        raise AssertionError(f"{source['description']} is no topic")
+    return found[1]
+
+
+def _offsets(told: Any, topic: str) -> dict[int, int]:
+    """Spark says an offset as JSON, or as text that holds JSON."""
+    found = json.loads(told) if isinstance(told, str) else told or {}
+    return {int(partition): int(offset) for partition, offset in (found.get(topic) or {}).items()}
+
+
+def _millis(text: str | None) -> int | None:
+    """Before there is a watermark, Spark says 1970."""
+    if text is None:
+        return None
+    found = int(datetime.fromisoformat(text).timestamp() * 1000)
+    return found or None

@@ -1,0 +1,297 @@
+"""One statement as a streaming query of Spark's: started where it was, watched, stopped between batches."""
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headgate.errors import HeadgateError, NotFound, StatementFailed
+from headgate.kafka.access import KafkaAccess
+from headgate.kafka.topics import Topics
+from headgate.kafka.transactional import end_open
+from headgate.registry.client import SchemaSource
+from headgate.statements import runnable as r
+from headgate.statements.checkpoint import Checkpoint
+from headgate.statements.clock import SourceClock
+from headgate.statements.event_time import EventTime
+from headgate.statements.progress import Progress, Totals, ran
+from headgate.statements.scan import Reading, scan
+from headgate.statements.sink import NULL_IN, TopicSink, check_output, prepare_output
+from headgate.statements.takeover import REBUILD_BATCHES, Rebuild, plan_rebuild
+from headgate.statements.topics import TopicReader
+from headgate.tables.records import BAD_RECORD_PLACE
+
+SESSION = {
+    # Which task writes a row is part of its batch: nothing may join or split the partitions.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.minBatchesToRetain": "20",
+    "spark.sql.streaming.metricsEnabled": "false",
+}
+# The observation of what leaves a statement.
+_OUT = "out"
+STOP_SECONDS = 20.0
+# How Spark's Kafka source says that offsets are not there any more.
+_DATA_LOST = ("KAFKA_DATA_LOSS", "data may have been lost")
+
+
+@dataclass(frozen=True)
+class Running:
+    """What a query needs beside its job. What stands here must stay the same as long as the checkpoint does,
+    except for `interval_seconds`, `idle_seconds` and `skip_bad`."""
+
+    #: Unique for ever: a statement that is deleted and made anew has another.
+    id: str
+    checkpoint: str
+    tasks: int
+    interval_seconds: float = 1.0
+    idle_seconds: float = 60.0
+    max_rows: int = 1_000_000
+    skip_bad: bool = False
+    #: Where topics are begun, the first time: `earliest`, `latest`, or offsets as Spark's source takes them.
+    starts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def writer(self) -> str:
+        return f"headgate-statement-{self.id}"
+
+
+class StatementQuery:
+    """Not for two threads at once. An error ends the query; `failure` says what it means."""
+
+    _make_sink = TopicSink
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        access: KafkaAccess,
+        schemas: SchemaSource,
+        job: r.Job,
+        running: Running,
+        totals: Totals | None = None,
+    ) -> None:
+        check_output(job.runnable, job.output)
+        self._spark = spark
+        self._access = access
+        self._schemas = schemas
+        self._job = job
+        self._running = running
+        self._topics = Topics(access)
+        self._readers: dict[str, TopicReader] = {}
+        self._query: StreamingQuery | None = None
+        self._sink: TopicSink | None = None
+        self._started = threading.Event()
+        self._event_time = EventTime()
+        #: By the name of an observation: the topic that it is about.
+        self._scans: dict[str, str] = {}
+        self._last_told, self._looked_at_ends = "", False
+        self.totals = totals or Totals()
+        self.progress: Progress | None = None
+
+    # -- start and stop
+
+    def start(self, rebuild: Rebuild | None = None) -> None:
+        """Goes on where the checkpoint is; without one, at the starts, or where the rebuild ends."""
+        try:
+            self._begin(rebuild)
+        except AnalysisException as error:
+            said = next((line for line in str(error).splitlines() if line.strip()), "")
+            raise StatementFailed(
+                f"Spark does not take the query of the statement: {said}", "Write it in another way."
+            ) from error
+
+    def _begin(self, rebuild: Rebuild | None) -> None:
+        frame = self.frame()
+        encoding = prepare_output(self._job.output, self._access, self._schemas)
+        running = self._running
+        silent = 0 if rebuild is None else REBUILD_BATCHES
+        self._sink = self._make_sink(
+            self._job.output, encoding, self._access, running.writer, running.tasks, silent
+        )
+        end_open(self._access, running.writer, running.tasks)
+        checkpoint = Checkpoint(self._spark, running.checkpoint)
+        while rebuild is not None and plan_rebuild(frame, checkpoint, rebuild):
+            self._launch(frame, {"once": True})
+            assert self._query is not None
+            self._query.awaitTermination()
+            frame = self.frame()
+        self._launch(frame, {"processingTime": f"{int(running.interval_seconds * 1000)} milliseconds"})
+
+    def _launch(self, frame: DataFrame, trigger: Mapping[str, Any]) -> None:
+        running = self._running
+        writer = (
+            frame.writeStream.queryName(running.writer)
+            .option("checkpointLocation", running.checkpoint)
+            .outputMode(self._job.runnable.output_mode)
+            .trigger(**trigger)
+            .foreachBatch(self._batch)
+        )
+        self._last_told, self._looked_at_ends = "", False
+        self._started.clear()
+        context = self._spark.sparkContext
+        # Statements share the engine fairly, whatever each has to do.
+        context.setLocalProperty("spark.scheduler.pool", running.writer)
+        try:
+            self._query = writer.start()
+            self._started.set()
+        finally:
+            context.setLocalProperty("spark.scheduler.pool", cast(Any, None))
+
+    def _batch(self, rows: DataFrame, number: int) -> None:
+        """In Spark's own thread of this query."""
+        # The first one may come before `start` has the query in its hands.
+        if not self._started.wait(STOP_SECONDS) or self._sink is None or self._query is None:
+            raise AssertionError("a batch of no query")
+        if not self._looked_at_ends:
+            self._look_at_ends()
+        self._sink(rows, number)
+        self._event_time.batch_ran(self._query)
+
+    def _look_at_ends(self) -> None:
+        """Spark's Kafka source falls over its own metrics after a batch that is done again at the beginning
+        of a run, because it has not looked at the ends of its topics before (so in 4.1)."""
+        every = cast(
+            Any, self._spark._jvm
+        ).org.apache.spark.sql.connector.read.streaming.ReadLimit.allAvailable()
+        sources = cast(Any, self._query)._jsq.streamingQuery().sources()
+        for number in range(sources.size()):
+            source = sources.apply(number)
+            source.latestOffset(source.initialOffset(), every)
+        self._looked_at_ends = True
+
+    def frame(self) -> DataFrame:
+        """The query over its topics, as they are now."""
+        session = self._spark.newSession()
+        tasks = {"spark.sql.shuffle.partitions": str(self._running.tasks)}
+        for key, value in {**self._job.runnable.settings, **SESSION, **tasks}.items():
+            session.conf.set(key, value)
+        self._event_time, self._scans = EventTime(), {}
+
+        def scanned(source: r.Source) -> DataFrame:
+            table, watermark = source.table, source.watermark
+            reader = self._readers.get(table.name)
+            if reader is None:
+                reader = self._readers[table.name] = TopicReader(
+                    table, self._schemas, self._access, self._running.skip_bad
+                )
+            partitions = self._partitions(table.name)
+            name = f"scan{len(self._scans)}"
+            self._scans[name] = table.name
+            if watermark is not None:
+                clock = SourceClock(watermark.delay_ms, self._running.idle_seconds)
+                clock.know(partitions, time.monotonic())
+                self._event_time.watch(name, clock)
+            reading = Reading(
+                self._access.spark_options(),
+                self._running.starts.get(table.name, "earliest"),
+                self._running.max_rows,
+                self._running.skip_bad,
+            )
+            return scan(session, reader, watermark, reading, partitions, name)
+
+        built = self._job.runnable.build(scanned)
+        return built.observe(_OUT, f.count(f.lit(1)).alias("rows"))
+
+    def stop(self, patience: float = STOP_SECONDS) -> None:
+        """Between two batches, if one ends within `patience` seconds: then nothing is left half done."""
+        query = self._query
+        if query is None:
+            return
+        deadline = time.monotonic() + patience
+        while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+            time.sleep(0.02)
+        query.stop()
+        self.poll()
+        self._query = None
+
+    @property
+    def is_active(self) -> bool:
+        return self._query is not None and self._query.isActive
+
+    # -- while it runs
+
+    def poll(self) -> None:
+        """Take in what the batches since the last look have shown; event time goes on."""
+        if self._query is None:
+            return
+        for told in self._new_progress():
+            self._take_in(told)
+        if self._query.isActive:
+            self._event_time.look(self._query)
+
+    @property
+    def is_outgrown(self) -> bool:
+        """A topic has partitions that the query does not know: it is to be stopped and started."""
+        return self._event_time.outgrown
+
+    def failure(self) -> HeadgateError | Exception | None:
+        """Why the query has ended; None if a start will do, now that something was learned."""
+        query = self._query
+        error: Exception | None = None if query is None else query.exception()
+        if error is None:
+            return None
+        said = str(error)
+        place = BAD_RECORD_PLACE.search(said)
+        if place is not None:
+            partition, offset, topic = int(place[1]), int(place[2]), place[3]
+            try:
+                self._readers[topic].learn(partition, offset, self._spark)
+            except HeadgateError as found:
+                return found
+            return None
+        refused = next((line for line in said.splitlines() if NULL_IN in line), None)
+        if refused is not None:
+            return StatementFailed(
+                refused[refused.index(NULL_IN) :].removeprefix("headgate: ").rstrip(".") + ".",
+                "Leave such rows out (WHERE … IS NOT NULL), or give them a value (COALESCE).",
+            )
+        if any(sign in said for sign in _DATA_LOST):
+            return StatementFailed(
+                "Records that were not read yet are gone from their topic: "
+                f"{next(line for line in said.splitlines() if line.strip())}",
+                "Lengthen the topic's retention; delete the statement and create it anew.",
+            )
+        own = None if self._sink is None else self._sink.error
+        return own or error
+
+    def _partitions(self, topic: str) -> tuple[int, ...]:
+        try:
+            return self._topics.describe(topic).partitions
+        except NotFound as error:
+            raise StatementFailed(error.message, error.remedy) from error
+
+    def _new_progress(self) -> list[dict[str, Any]]:
+        """A query that waits says so now and then, under the number of the batch that is to come: only times
+        tell what is new."""
+        told = cast(Any, self._query)._jsq.recentProgress()
+        found: list[dict[str, Any]] = []
+        for number in range(len(told) - 1, -1, -1):
+            if told[number].timestamp() <= self._last_told:
+                break
+            found.insert(0, json.loads(told[number].json()))
+        return found
+
+    def _take_in(self, told: Mapping[str, Any]) -> None:
+        self._last_told = told["timestamp"]
+        self.progress = Progress.of(told, self.progress)
+        if ran(told):
+            seen = told.get("observedMetrics") or {}
+            self.totals.add(told, [seen.get(name) or {} for name in self._scans], seen.get(_OUT) or {})
+        for name, topic in self._scans.items():
+            self._event_time.heard(name, self.progress.behind.get(topic, {}))
+
+    def watermarks(self) -> dict[str, int | None]:
+        """By topic, how far event time is there."""
+        return {self._scans[name]: time_ms for name, time_ms in self._event_time.watermarks().items()}

@@ -1,0 +1,205 @@
+"""Rows of a statement into its topic: keys and values by registered schemas, each batch once."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from headgate.decode.project import same_type, widens
+from headgate.errors import AlreadyExists, InvalidRequest, StatementFailed
+from headgate.kafka.access import KafkaAccess
+from headgate.kafka.topics import Topics
+from headgate.kafka.transactional import write_frame
+from headgate.registry.client import SchemaSource
+from headgate.registry.schemas import SchemaType
+from headgate.statements import runnable as r
+from headgate.statements.encode import (
+    avro_schema,
+    encoded_avro,
+    encoded_json,
+    json_schema,
+    quoted,
+    record_name,
+)
+
+MARKERS = "__headgate_markers"
+# What a task says of a NULL that its column does not take; looked for in the failure of its query.
+NULL_IN = "headgate: a row has NULL in column"
+_FORMATS = {"avro": SchemaType.AVRO, "json": SchemaType.JSON}
+
+
+def check_output(found: r.Runnable, output: r.Output) -> None:
+    """Refuses what could not be written; nothing was created yet."""
+    if found.changelog == "upsert" and (output.changelog != "upsert" or not output.key):
+        raise InvalidRequest(
+            f"The query changes rows that it gave before, and topic '{output.topic}' only takes new ones.",
+            "Declare a primary key for it: `PRIMARY KEY (…) NOT ENFORCED`.",
+        )
+    if output.changelog == "upsert" and not output.key:
+        raise InvalidRequest(
+            f"Topic '{output.topic}' is to be updated, and has no key.", "Declare a primary key for it."
+        )
+    kinds = {field.name: field.dataType for field in found.columns.fields}
+    for field in output.columns.fields:
+        kind = kinds.get(field.name)
+        if kind is None:
+            if not field.nullable:
+                raise InvalidRequest(
+                    f"Column '{field.name}' of '{output.topic}' takes no NULL, and gets no value."
+                )
+        elif not same_type(kind, field.dataType) and not widens(kind, field.dataType):
+            raise InvalidRequest(
+                f"Column '{field.name}' of '{output.topic}' is {field.dataType.simpleString()}, "
+                f"the query gives {kind.simpleString()}.",
+                f"Cast it: CAST({field.name} AS …).",
+            )
+    unknown = [name for name in (*kinds, *output.key) if name not in output.columns.names]
+    if unknown:
+        raise InvalidRequest(
+            f"'{output.topic}' has no column {', '.join(unknown)}.",
+            f"Its columns are {', '.join(output.columns.names)}.",
+        )
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The expressions that make a record."""
+
+    value: Column
+    key: Column | None
+
+
+def prepare_output(output: r.Output, access: KafkaAccess, schemas: SchemaSource) -> Encoding:
+    """The topic and its schemas, made where they are missing."""
+    value, key = _part(output, "value", schemas), None
+    if output.key:
+        key = _part(output, "key", schemas)
+    topics = Topics(access)
+    if output.topic not in topics.describe_many([output.topic]):
+        policy = {"cleanup.policy": "compact"} if output.changelog == "upsert" else {}
+        with suppress(AlreadyExists):
+            topics.create(output.topic, output.partitions, config=policy)
+    return Encoding(value, key)
+
+
+def key_columns(output: r.Output) -> t.StructType:
+    by_name = {field.name: field for field in output.columns.fields}
+    return t.StructType([t.StructField(name, by_name[name].dataType, False) for name in output.key])
+
+
+def register_output(output: r.Output, schemas: SchemaSource) -> None:
+    """The topic's schemas, where they are not registered yet."""
+    for part in ("value", "key") if output.key else ("value",):
+        _registered(output, part, schemas)
+
+
+def _part(output: r.Output, part: str, schemas: SchemaSource) -> Column:
+    schema_id, text = _registered(output, part, schemas)
+    columns = output.columns if part == "value" else key_columns(output)
+    if _FORMATS[output.format] is SchemaType.AVRO:
+        return encoded_avro(columns, schema_id, text)
+    return encoded_json(columns, schema_id)
+
+
+def _registered(output: r.Output, part: str, schemas: SchemaSource) -> tuple[int, str]:
+    """The id of a part's schema, and its text."""
+    columns = output.columns if part == "value" else key_columns(output)
+    subject = f"{output.topic}-{part}"
+    kind, name = _FORMATS[output.format], record_name(output.topic, part)
+    there = schemas.latest(subject)
+    if there is not None and there.type is not kind:
+        raise StatementFailed(
+            f"Subject '{subject}' has a schema of type {there.type}, the statement writes {kind}.",
+            "Protobuf cannot be written: write another topic."
+            if there.type is SchemaType.PROTOBUF
+            else f"Say 'value.format' = '{there.type.lower()}-registry', or write another topic.",
+        )
+    text = avro_schema(columns, name) if kind is SchemaType.AVRO else json_schema(columns, name)
+    return schemas.register(subject, kind, text), text
+
+
+class TopicSink:
+    """What Spark calls with each batch. The same batch again writes what is not there yet, and no more."""
+
+    def __init__(
+        self,
+        output: r.Output,
+        encoding: Encoding,
+        access: KafkaAccess,
+        name: str,
+        tasks: int,
+        silent_before: int = 0,
+    ) -> None:
+        """`name`: whose transactions these are. Batches before `silent_before` only build state."""
+        self._output = output
+        self._encoding = encoding
+        self._access = access
+        self._name = name
+        self._tasks = tasks
+        self._silent_before = silent_before
+        #: What Spark hands on as text only.
+        self.error: Exception | None = None
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        try:
+            if batch < self._silent_before:
+                rows.write.format("noop").mode("overwrite").save()
+                return
+            records = self.records(rows)
+            order = [name for name in (r.PARTITION, r.OFFSET) if name in records.columns]
+            by = ("key",) if self._encoding.key is not None else ("value",)
+            write_frame(
+                records,
+                self._access,
+                self._name,
+                batch,
+                self._output.topic,
+                self._tasks,
+                MARKERS,
+                order=[quoted(name) for name in order],
+                by=by,
+                mark_empty=False,
+            )
+        except Exception as error:  # noqa: BLE001
+            self.error = error
+            # The text is all that Spark takes; in the trace of a batch that was cut off it would look for
+            # words with an expression that overflows its stack.
+            raise RuntimeError(str(error)) from None
+
+    def records(self, rows: DataFrame) -> DataFrame:
+        """Bytes of keys and values; a row that is deleted is a key without a value."""
+        deleted = f.col(quoted(r.OP)) == r.DELETE if r.OP in rows.columns else None
+        kinds = {field.name: field.dataType for field in rows.schema.fields}
+        carried = [name for name in (r.ROWTIME, r.PARTITION, r.OFFSET, r.OP) if name in rows.columns]
+        checked = rows.select(
+            *(self._column(field, kinds, deleted) for field in self._output.columns.fields),
+            *(f.col(quoted(name)) for name in carried),
+        )
+        value = self._encoding.value
+        if deleted is not None:
+            value = f.when(~deleted, value)
+        key = f.lit(None).cast("binary") if self._encoding.key is None else self._encoding.key
+        found = [key.alias("key"), value.alias("value")]
+        if r.ROWTIME in carried:
+            time = f.col(quoted(r.ROWTIME))
+            # Kafka's client takes no time before 1970.
+            found.append(f.when(f.unix_millis(time) > 0, time).alias("timestamp"))
+        return checked.select(*found, *(quoted(name) for name in carried if name in (r.PARTITION, r.OFFSET)))
+
+    def _column(
+        self, field: t.StructField, kinds: Mapping[str, t.DataType], deleted: Column | None
+    ) -> Column:
+        if field.name not in kinds:
+            return f.lit(None).cast(field.dataType).alias(field.name)
+        column = f.col(quoted(field.name))
+        if not same_type(kinds[field.name], field.dataType):
+            column = column.cast(field.dataType)
+        in_key = field.name in self._output.key
+        if field.nullable and not in_key:
+            return column.alias(field.name)
+        refused = column.isNull() if deleted is None or in_key else column.isNull() & ~deleted
+        said = f"{NULL_IN} '{field.name}' of topic '{self._output.topic}', which takes none"
+        return f.when(refused, f.raise_error(f.lit(said))).otherwise(column).alias(field.name)

@@ -1,0 +1,68 @@
+"""Every topic with a schema is a table: its columns, its key, and whether its records are rows or changes."""
+
+from dataclasses import dataclass
+
+from pyspark.sql import types as t
+
+from headgate.decode.connect import is_envelope
+from headgate.decode.debezium import ChangeReader
+from headgate.decode.reader import Reader
+from headgate.kafka.topics import Topics
+from headgate.registry.client import SchemaSource
+from headgate.statements.runnable import Changelog
+from headgate.statements.topics import DELETED_COLUMN
+from headgate.tables.readers import registered_reader
+
+
+@dataclass(frozen=True)
+class TopicTable:
+    """A topic as the newest of its schemas tells it."""
+
+    name: str
+    columns: t.StructType
+    primary_key: tuple[str, ...] = ()
+    changelog: Changelog = "append"
+
+
+class TopicTables:
+    """The topics of a cluster as tables. Each look asks Kafka and the registry anew."""
+
+    def __init__(self, topics: Topics, schemas: SchemaSource) -> None:
+        self._topics = topics
+        self._schemas = schemas
+
+    def names(self) -> list[str]:
+        """All topics; whether one has a schema is known when it is looked at."""
+        return [topic.name for topic in self._topics.list()]
+
+    def get(self, name: str) -> TopicTable | None:
+        """None where there is no such topic, or nothing tells what its values are.
+
+        Records are changes of rows where the key has a schema, and the topic is compacted, holds Debezium's
+        events, or rows that say whether they were deleted.
+        """
+        if name not in self._topics.describe_many([name]):
+            return None
+        value, key = self._reader(name, "value"), self._reader(name, "key")
+        if value is None:
+            return None
+        if key is None or not self._are_changes(name, value):
+            own = [] if key is None else _others(key.type, value.type)
+            return TopicTable(name, t.StructType([*value.type.fields, *own]))
+        row = ChangeReader(value) if is_envelope(value.type) else value
+        columns = t.StructType([*row.type.fields, *_others(key.type, row.type)])
+        return TopicTable(name, columns, tuple(key.type.names), "upsert")
+
+    def _reader(self, name: str, part: str) -> Reader | None:
+        schema = self._schemas.latest(f"{name}-{part}")
+        return None if schema is None else registered_reader(schema, None, part)
+
+    def _are_changes(self, name: str, value: Reader) -> bool:
+        if is_envelope(value.type) or DELETED_COLUMN in value.type.names:
+            return True
+        return "compact" in self._topics.config(name).get("cleanup.policy", "")
+
+
+def _others(found: t.StructType, known: t.StructType) -> list[t.StructField]:
+    names = {name.lower() for name in known.names}
+    return [field for field in found.fields if field.name.lower() not in names]

@@ -1,0 +1,272 @@
+"""Topics as statements read them: decoded by the schemas in play, each row with its change and its place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from headgate.decode.connect import is_envelope
+from headgate.decode.debezium import ChangeReader
+from headgate.decode.project import project
+from headgate.decode.reader import Reader
+from headgate.errors import NotFound, SchemaConflict, StatementFailed, UnsupportedSchema
+from headgate.kafka.access import KafkaAccess
+from headgate.kafka.records import committed_records
+from headgate.model import Batch, Metadata, Position
+from headgate.registry.client import RegisteredSchema, SchemaSource
+from headgate.statements import runnable as r
+from headgate.statements.encode import quoted
+from headgate.tables.frames import Frame, prefix_frame
+from headgate.tables.identity import Identity
+from headgate.tables.lane import SparkLane
+from headgate.tables.readers import frame_of, message_marks, registered_reader
+from headgate.tables.records import (
+    CHANGE,
+    DELETE,
+    IGNORE,
+    SKIPPED,
+    TRUNCATE,
+    UNKNOWN_SCHEMA,
+    Entry,
+    Part,
+    RecordPlan,
+    bad_record,
+    metadata_columns,
+)
+
+_METADATA = (Metadata.TIMESTAMP, Metadata.PARTITION, Metadata.OFFSET, Metadata.HEADERS)
+# What Debezium's unwrapping leaves in a row that was deleted.
+DELETED_COLUMN = "__deleted"
+# The key's own fields, beside columns of the same names.
+_KEY = "$key_"
+# How many of a subject's newest versions are expected; others are learned when a record has them.
+_VERSIONS = 16
+_PATIENCE_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class _Known:
+    reader: Reader
+    schema_id: int
+
+
+class TopicReader:
+    """One topic, with the schemas that its records were met with so far."""
+
+    def __init__(
+        self, table: r.Table, schemas: SchemaSource, access: KafkaAccess, skip_bad: bool = False
+    ) -> None:
+        """With `skip_bad`, records that cannot be decoded are left out, else the first one ends the job."""
+        self.table = table
+        self._skip_bad = skip_bad
+        #: What records name that the registry does not have.
+        self._missing: set[bytes] = set()
+        self._schemas = schemas
+        self._access = access
+        # Who leaves bad records out must know them for sure.
+        self._headers = skip_bad
+        self._value = self._newest("value")
+        self._key = self._newest("key")
+        if not self._value:
+            raise StatementFailed(
+                f"Topic '{table.name}' has no schema that fits its table.",
+                f"Register one for subject '{table.name}-value', or produce a record that names one.",
+            )
+
+    def rows(self, source: DataFrame) -> DataFrame:
+        """The table's columns, `$rowtime`, `$partition`, `$offset`, `$headers`, and `$op` of upsert tables.
+
+        Bad records that are to be left out are there as rows whose `$bad` is true.
+        """
+        plan = self.plan()
+        if not self._skip_bad:
+            decoded = plan.changes(source) if self._is_upsert else plan.rows(source)
+            return decoded.select(*self._columns(), f.lit(False).alias("$bad"))
+        kind, part = f.col("problem.class"), f.col("problem.part")
+        judged = plan.judged(source).where(~kind.eqNullSafe(SKIPPED))
+        mark = f.col("value_mark.mark")
+        if plan.key is not None:
+            mark = f.when(part == "key", f.col("key_mark.mark")).otherwise(mark)
+        # A schema that is new is no bad record: it has to be learned first.
+        new = kind.eqNullSafe(UNKNOWN_SCHEMA) & ~f.coalesce(mark.isin(*self._missing), f.lit(False))
+        bad = f.when(new, bad_record()).otherwise(f.col("problem").isNotNull())
+        return judged.select("row.*", bad.alias("$bad")).select(*self._columns(), "$bad")
+
+    def plan(self) -> RecordPlan:
+        upsert = self._is_upsert
+        names = {known: self._key_names(known) for known in self._key.values()}
+        value = Part(
+            "value", {frame: Entry(known.reader, known.schema_id) for frame, known in self._value.items()}
+        )
+        key = Part(
+            "key",
+            {frame: Entry(known.reader, known.schema_id, names[known]) for frame, known in self._key.items()},
+        )
+        own = [t.StructField(name, kind) for name, kind in self._key_columns().items()] if upsert else []
+        columns = t.StructType([*self.table.columns.fields, *own, *metadata_columns(_METADATA).fields])
+        changes = value.has_changes
+        return RecordPlan(
+            columns,
+            value,
+            key if self._reads_keys else None,
+            _METADATA,
+            skip_nulls=changes,
+            headers=self._headers,
+            identity=self._identity() if upsert else None,
+        )
+
+    def learn(self, partition: int, offset: int, spark: SparkSession) -> None:
+        """A record does not decode: what it names is learned, or the statement fails with its coordinate."""
+        name = self.table.name
+        at = committed_records(
+            self._access, name, {partition: offset}, limit=1, idle_seconds=_PATIENCE_SECONDS
+        )
+        message = next(iter(at), None)
+        if message is None or message.offset() != offset:
+            raise self._failed(partition, offset, "is gone")
+        pairs = cast(list[tuple[str, str | bytes | None]], message.headers() or [])
+        headers = [(key, value.encode() if isinstance(value, str) else value) for key, value in pairs]
+        learned = bool(headers) and not self._headers
+        self._headers = self._headers or bool(headers)
+        for part, data, known in (("value", message.value(), self._value), ("key", message.key(), self._key)):
+            body = data.encode() if isinstance(data, str) else data
+            frame = None if body is None else frame_of(body, headers, part)
+            # A part that no schema was ever known of is not read.
+            if frame is not None and body is not None and known and (part == "value" or self._reads_keys):
+                learned = self._learn(part, frame, body, known) or learned
+        if not learned:
+            raise self._failed(partition, offset, self._problem(partition, offset, spark))
+
+    def _learn(self, part: str, frame: Frame, body: bytes, known: dict[Frame, _Known]) -> bool:
+        if any(_is_of(body, frame, other) for other in known):
+            return False
+        try:
+            if frame.schema_id is not None:
+                schema = self._schemas.schema(frame.schema_id)
+            elif frame.guid is not None:
+                schema = self._schemas.schema_by_guid(frame.guid)
+            else:
+                return False
+        except NotFound:
+            if not self._skip_bad or frame.mark in self._missing:
+                return False
+            self._missing.add(frame.mark)
+            return True
+        if schema.type == "PROTOBUF" and not frame.in_header:
+            marks = (frame.mark + index for index in message_marks(schema))
+            mark = next((mark for mark in marks if body.startswith(mark)), None)
+            if mark is None:
+                return False
+            frame = Frame(False, mark)
+        known[frame] = self._known(part, schema, frame.rest)
+        return True
+
+    def _newest(self, part: str) -> dict[Frame, _Known]:
+        found: dict[Frame, _Known] = {}
+        for schema in self._schemas.versions(f"{self.table.name}-{part}")[-_VERSIONS:]:
+            index = b"\x00" if schema.type == "PROTOBUF" else b""
+            try:
+                found[prefix_frame(schema.id, index)] = self._known(part, schema, index or None)
+            except (SchemaConflict, UnsupportedSchema):
+                # Perhaps no record was ever written with it; one that was says so.
+                continue
+        return found
+
+    def _known(self, part: str, schema: RegisteredSchema, indexes: bytes | None) -> _Known:
+        reader = registered_reader(schema, indexes, part)
+        if part == "value":
+            if self._is_upsert and is_envelope(reader.type):
+                reader = ChangeReader(reader)
+            # Raises where a field's type is none of its column's.
+            project(f.lit(None).cast(reader.type), reader.type, self._wanted(reader.type), {})
+        return _Known(reader, schema.id)
+
+    def _wanted(self, found: t.StructType) -> t.StructType:
+        return t.StructType([field for field in self.table.columns.fields if field.name in found.names])
+
+    @property
+    def _reads_keys(self) -> bool:
+        """Keys are decoded where they say which row it is, or have columns that values do not have."""
+        values = {name for known in self._value.values() for name in known.reader.type.names}
+        own = self._key_fields() - values
+        return bool(self._key) and (self._is_upsert or not own.isdisjoint(self.table.columns.names))
+
+    @property
+    def _is_upsert(self) -> bool:
+        return self.table.changelog == "upsert"
+
+    def _identity(self) -> Identity:
+        """Kafka's key says which row it is; where keys have no schema, the row's own columns do."""
+        if self._key and set(self.table.primary_key) <= self._key_fields():
+            return Identity(tuple(f"{_KEY}{name}" for name in self.table.primary_key), from_key=True)
+        return Identity(self.table.primary_key, from_key=False)
+
+    def _key_fields(self) -> set[str]:
+        return {name for known in self._key.values() for name in known.reader.type.names}
+
+    def _key_names(self, known: _Known) -> Mapping[str, str]:
+        return {name: f"{_KEY}{name}" for name in known.reader.type.names} if self._is_upsert else {}
+
+    def _key_columns(self) -> dict[str, t.DataType]:
+        """By name, the widest that the schemas in play have: the newest one's."""
+        return {
+            f"{_KEY}{field.name}": field.dataType
+            for known in self._key.values()
+            for field in known.reader.type.fields
+        }
+
+    def _columns(self) -> list[Column]:
+        own = {f"{_KEY}{name}" for name in self._key_fields()} if self._is_upsert else set()
+        found = [self._column(field, own) for field in self.table.columns.fields]
+        found += [
+            f.col(Metadata.TIMESTAMP.column).alias(r.ROWTIME),
+            f.col(Metadata.PARTITION.column).alias(r.PARTITION),
+            f.col(Metadata.OFFSET.column).alias(r.OFFSET),
+            f.map_from_entries(Metadata.HEADERS.column).alias(r.HEADERS),
+        ]
+        return [*found, self._op().alias(r.OP)] if self._is_upsert else found
+
+    def _column(self, field: t.StructField, own: set[str]) -> Column:
+        column, of_key = f.col(quoted(field.name)), f"{_KEY}{field.name}"
+        if of_key in own and field.name in self.table.primary_key:
+            # A record that deletes has nothing but its key.
+            column = f.coalesce(column, f.col(quoted(of_key)).cast(field.dataType))
+        return column.alias(field.name)
+
+    def _op(self) -> Column:
+        op = f.col(CHANGE)["op"]
+        gone = op == DELETE
+        kinds = {field.name: field.dataType for field in self.table.columns.fields}
+        if isinstance(kinds.get(DELETED_COLUMN), t.StringType | t.BooleanType):
+            gone = gone | f.coalesce(f.col(DELETED_COLUMN).cast("string") == "true", f.lit(False))
+        truncated = f"headgate: the source of topic '{self.table.name}' was truncated"
+        return (
+            f.when(op == TRUNCATE, f.raise_error(f.lit(truncated)))
+            .when(op == IGNORE, f.lit(None))
+            .when(gone, f.lit(r.DELETE))
+            .otherwise(f.lit(r.UPSERT))
+        )
+
+    def _problem(self, partition: int, offset: int, spark: SparkSession) -> str:
+        """What is wrong with one record, as the readers say it."""
+        lane = SparkLane(spark, self._access.spark_options())
+        here, behind = ({partition: at} for at in (offset, offset + 1))
+        batch = Batch(Position("", "", here), Position("", "", behind))
+        found = lane.bad(self.plan(), lane.read(batch, self.table.name))
+        return found[0].message if found else "does not fit its schema"
+
+    def _failed(self, partition: int, offset: int, problem: str) -> StatementFailed:
+        return StatementFailed(
+            f"The record of topic '{self.table.name}' at partition {partition}, offset {offset} {problem}.",
+            "Register what is missing and start the statement again; or let it leave such records out, with "
+            "the option 'sql.on-bad-record' = 'skip'.",
+        )
+
+
+def _is_of(body: bytes, frame: Frame, known: Frame) -> bool:
+    if frame.in_header or known.in_header:
+        return frame == known
+    return body.startswith(known.mark)

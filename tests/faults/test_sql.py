@@ -1,0 +1,231 @@
+"""Queries of every kind as statements of a real engine, which is killed at random: what they wrote is what a
+plain computation gives. tests/integration/sql/test_streams.py shows that a batch query gives the same."""
+
+import io
+import json
+import os
+import random
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import fastavro
+import httpx
+import pytest
+from confluent_kafka import Producer
+
+from headgate.kafka.records import committed_records
+from headgate.kafka.topics import Topics
+from headgate.registry.client import SchemaSource
+from headgate.registry.schemas import SchemaType
+from headgate.store import Statements
+from tests.integration.statements.bench import framed
+from tests.support.queries import DELAY, ENDS, KINDS, NOBODY, NOTHING, Event, Kind, at, is_end, plain
+from tests.support.services import Process, Services, wait_for
+
+SOAK = os.environ.get("HEADGATE_SOAK") == "1"
+# Data sets, and kinds of queries that read each: cases are their product.
+SETS, KINDS_OF_A_SET = (20, 10) if SOAK else (2, 10)
+AT_ONCE = 2
+# Twenty statements on two cores take their time.
+PATIENCE_SECONDS = 400.0
+KILLS = 2 if SOAK else 1
+SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "name": "Event",
+    "fields": [
+        {"name": "k", "type": "int"},
+        {"name": "v", "type": "long"},
+        {"name": "w", "type": "string"},
+        {"name": "t", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+    ],
+}
+_TABLE = re.compile(r"\b(FROM|JOIN|TABLE)( )([ab])\b(?!\.)|(,)( )([ab])\b(?!\.)")
+
+
+@dataclass
+class Topic:
+    """Events of one table: generated, and sent a few at a time."""
+
+    name: str
+    events: list[Event]
+    sent: int = 0
+
+
+@dataclass
+class Set:
+    """Two tables and the queries that read them."""
+
+    a: Topic
+    b: Topic
+    kinds: dict[str, Kind] = field(default_factory=dict)
+
+    def sql(self, query: str) -> str:
+        """The query on these topics."""
+
+        def named(found: re.Match[str]) -> str:
+            word, table = (found[1], found[3]) if found[1] else (found[4], found[6])
+            topic = self.a.name if table == "a" else self.b.name
+            alias = "" if word == "TABLE" else f" AS {table}"
+            return f"{word} `{topic}`{alias}"
+
+        return _TABLE.sub(named, query)
+
+
+def generated(chance: random.Random) -> list[Event]:
+    """Out of order, but none later than the watermark allows, in either partition."""
+    found: list[Event] = []
+    base = chance.randint(0, 5)
+    for place in range(chance.randint(20, 60)):
+        base += chance.randint(0, 4)
+        t = base - chance.randint(0, DELAY - 1)
+        found.append(Event(chance.randint(0, 6), chance.randint(-2, 9), chance.choice("xyz"), t, place))
+    return found
+
+
+class Drill:
+    def __init__(self, services: Services, schemas: SchemaSource, chance: random.Random) -> None:
+        self.services = services
+        self.schemas = schemas
+        self.chance = chance
+        self.statements = Statements(services.store.engine)
+        self.sets: list[Set] = []
+        self._parsed = fastavro.parse_schema(SCHEMA)
+        self._ids: dict[str, int] = {}
+        self._producer = Producer({"bootstrap.servers": services.runtime.kafka, "enable.idempotence": True})
+
+    def make(self) -> None:
+        """Two topics, and statements that read them."""
+        name = f"any-{uuid4().hex[:6]}"
+        a, b = (Topic(f"{name}.{table}", generated(self.chance)) for table in "ab")
+        for table in (a, b):
+            Topics(self.services.runtime.kafka).create(table.name, 2, config={"retention.ms": "-1"})
+            self._ids[table.name] = self.schemas.register(
+                f"{table.name}-value", SchemaType.AVRO, json.dumps(SCHEMA)
+            )
+            self.run(f"ALTER TABLE `{table.name}` MODIFY WATERMARK FOR t AS t - INTERVAL '{DELAY}' SECOND")
+        made = Set(a, b)
+        for kind in self.chance.sample(sorted(KINDS), KINDS_OF_A_SET):
+            key = "(PRIMARY KEY (k) NOT ENFORCED)" if KINDS[kind].changes else ""
+            ttl = "SET 'sql.state-ttl' = '1 hour';" if self.chance.random() < 0.5 else ""
+            self.run(
+                f"SET 'client.statement-name' = '{name}.{kind}'; {ttl}"
+                "SET 'sql.tables.scan.idle-timeout' = '1 hour';"
+                f"CREATE TABLE `{name}.{kind}` {key} AS {made.sql(KINDS[kind].sql)}"
+            )
+            made.kinds[f"{name}.{kind}"] = KINDS[kind]
+        self.sets.append(made)
+
+    def run(self, text: str) -> None:
+        api = self.services.runtime.api
+        answer = httpx.post(f"{api}/sql", json={"sql": text}, trust_env=False, timeout=60)
+        assert answer.is_success, (text, answer.text)
+
+    def send_some(self) -> None:
+        """A few events more, of some tables."""
+        for topic in self.topics():
+            for event in topic.events[topic.sent : topic.sent + self.chance.randint(0, 12)]:
+                self._send(topic.name, event.place % 2, (event.k, event.v, event.w, event.t))
+                topic.sent += 1
+        assert self._producer.flush(30) == 0
+
+    def send_rest(self) -> None:
+        while any(topic.sent < len(topic.events) for topic in self.topics()):
+            self.send_some()
+        for end in ENDS:
+            for topic in self.topics():
+                for partition in (0, 1):
+                    self._send(topic.name, partition, (NOBODY, NOTHING, "end", end))
+            assert self._producer.flush(30) == 0
+
+    def topics(self) -> list[Topic]:
+        return [topic for made in self.sets for topic in (made.a, made.b)]
+
+    def _send(self, topic: str, partition: int, values: tuple[int, int, str, int]) -> None:
+        k, v, w, t = values
+        row = {"k": k, "v": v, "w": w, "t": int(at(t).timestamp() * 1000)}
+        self._producer.produce(topic, framed(self._ids[topic], self._parsed, row), partition=partition)
+
+    # -- what came of it
+
+    def check(self) -> None:
+        for made in self.sets:
+            for name, kind in made.kinds.items():
+                wanted = plain(kind.rows(made.a.events, made.b.events))
+
+                def written(name: str = name, kind: Kind = kind, wanted: list[str] = wanted) -> bool:
+                    record = self.statements.get(name)
+                    assert record.state.value != "Failed", (name, record.reason)
+                    return plain(self.rows(name, kind)) == wanted
+
+                try:
+                    wait_for(f"the rows of {name}", written, PATIENCE_SECONDS)
+                except AssertionError:
+                    assert plain(self.rows(name, kind)) == wanted, name
+                assert self.statements.get(name).detail["late_rows"] == 0, name
+
+    def rows(self, topic: str, kind: Kind) -> list[tuple[Any, ...]]:
+        """What is committed; of rows that change, as they are."""
+        found: list[tuple[Any, ...]] = []
+        last: dict[bytes, tuple[Any, ...] | None] = {}
+        places = dict.fromkeys(Topics(self.services.runtime.kafka).describe(topic).partitions, 0)
+        for message in committed_records(self.services.runtime.kafka, topic, places, idle_seconds=0.5):
+            value = message.value()
+            row = None if value is None else tuple(self._decode(bytes(value)).values())
+            if kind.changes:
+                last[bytes(message.key() or b"")] = row
+            elif row is not None and not is_end(row):
+                found.append(row)
+        return [row for row in last.values() if row is not None] if kind.changes else found
+
+    def _decode(self, data: bytes) -> Mapping[str, Any]:
+        schema = json.loads(self.schemas.schema(int.from_bytes(data[1:5], "big")).text)
+        read: Any = fastavro.schemaless_reader(io.BytesIO(data[5:]), fastavro.parse_schema(schema), None)
+        return read  # type: ignore[no-any-return]
+
+    def end(self) -> None:
+        for record in self.statements.all():
+            self.statements.want(record.name, "deleted")
+        wait_for("the statements to be gone", lambda: not self.statements.all())
+        self.sets.clear()
+
+
+@contextmanager
+def engine(services: Services) -> Iterator[Process]:
+    quick = {"HEADGATE_STATEMENTS__INTERVAL": "0.1s", "HEADGATE_STATEMENTS__TASKS": "2"}
+    with services.process("headgate.engine", **quick) as process:
+
+        def ready() -> bool:
+            assert process.popen.poll() is None, "the engine ended: see engine.log"
+            known = services.store.process("engine")
+            return known.pid == process.pid and known.state == "ready"
+
+        wait_for("the engine", ready)
+        yield process
+
+
+@pytest.mark.soak
+def test_whatever_is_asked_and_however_often_it_is_killed(services: Services) -> None:
+    seed = int(os.environ.get("HEADGATE_SEED") or random.randrange(10**6))
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    with SchemaSource(services.runtime.registry) as schemas:
+        drill = Drill(services, schemas, chance)
+        for _ in range(SETS // AT_ONCE):
+            for _ in range(AT_ONCE):
+                drill.make()
+            for _ in range(KILLS):
+                with engine(services) as process:
+                    until = time.monotonic() + chance.uniform(8, 30)
+                    while time.monotonic() < until:
+                        drill.send_some()
+                        time.sleep(chance.uniform(0.1, 4))
+                    process.kill()
+            drill.send_rest()
+            with engine(services):
+                drill.check()
+                drill.end()

@@ -1,0 +1,170 @@
+"""The engine of statements is killed at random times: a reader of committed records sees each result once."""
+
+import io
+import json
+import os
+import random
+import threading
+import time
+from collections import Counter
+from typing import Any
+from uuid import uuid4
+
+import fastavro
+import pytest
+from confluent_kafka import Message, Producer
+
+from headgate.kafka.records import committed_records
+from headgate.kafka.topics import Topics
+from headgate.registry.client import SchemaSource
+from headgate.registry.schemas import SchemaType
+from headgate.store import StatementRecord, Statements
+from tests.integration.statements.bench import EVENT_SCHEMA, event, framed
+from tests.support.services import Process, Services, wait_for
+
+SOAK = os.environ.get("HEADGATE_SOAK") == "1"
+KILLS = 20 if SOAK else 5
+RATE = 60
+WINDOW = 60
+
+
+class Feed:
+    """Events that go on until told to end, and the ledger of those that the broker has acknowledged."""
+
+    def __init__(self, kafka: str, topic: str, schema_id: int) -> None:
+        self.ledger: list[dict[str, Any]] = []
+        self._topic = topic
+        self._schema_id = schema_id
+        self._parsed = fastavro.parse_schema(EVENT_SCHEMA)
+        self._producer = Producer({"bootstrap.servers": kafka, "enable.idempotence": True})
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def end(self) -> None:
+        self._end.set()
+        self._thread.join()
+        assert self._producer.flush(60) == 0
+
+    def _run(self) -> None:
+        number = 0
+        while not self._end.wait(1 / RATE):
+            # Both partitions go through the same time.
+            self._send(event(number, f"w{number % 7}", number % 100, seconds=number * 0.5), number % 2)
+            number += 1
+
+    def _send(self, row: dict[str, Any], partition: int) -> None:
+        def told(error: object, _: Message) -> None:
+            assert error is None, error
+            self.ledger.append(row)
+
+        value = framed(self._schema_id, self._parsed, row)
+        self._producer.produce(self._topic, value, partition=partition, on_delivery=told)
+        self._producer.poll(0)
+
+
+def committed(services: Services, schemas: SchemaSource, topic: str) -> list[dict[str, Any]]:
+    found: list[Any] = []
+    for message in committed_records(services.runtime.kafka, topic, {0: 0, 1: 0}, idle_seconds=2.0):
+        data = bytes(message.value() or b"")
+        parsed = fastavro.parse_schema(json.loads(schemas.schema(int.from_bytes(data[1:5], "big")).text))
+        found.append(fastavro.schemaless_reader(io.BytesIO(data[5:]), parsed, None))
+    return found
+
+
+@pytest.mark.soak
+def test_each_result_is_there_once(services: Services) -> None:
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    runtime, statements = services.runtime, Statements(services.store.engine)
+    name = f"killed-{uuid4().hex[:6]}"
+    source = Topics(runtime.kafka).create(name, 2).name
+    with SchemaSource(runtime.registry) as schemas:
+        schema_id = schemas.register(f"{source}-value", SchemaType.AVRO, json.dumps(EVENT_SCHEMA))
+        outputs = {plan: f"{name}.{plan}" for plan in ("projection", "counts")}
+        for plan, output in outputs.items():
+            script = json.dumps({"plan": plan, "source": source, "output": output})
+            statements.create(output, "insert", script, {"idle_seconds": 600})
+        feed = Feed(runtime.kafka, source, schema_id)
+        try:
+            for number in range(KILLS):
+                with engine(services) as process:
+                    if number % 3:
+                        # At work: it has come farther than its forerunner.
+                        farther(statements, chance.choice(list(outputs.values())))
+                    time.sleep(chance.uniform(0, 5))
+                    process.kill()
+        finally:
+            feed.end()
+        rows = feed.ledger
+        with engine(services):
+            expected = by_window(rows)
+            caught_up(statements, outputs["projection"], len(rows) // 2)
+            caught_up(statements, outputs["counts"], len(rows) // 2)
+            copies = committed(services, schemas, outputs["projection"])
+            windows = wait_for(
+                "the windows",
+                lambda: (
+                    found
+                    if len(found := committed(services, schemas, outputs["counts"])) >= len(expected)
+                    else None
+                ),
+            )
+            for output in outputs.values():
+                statements.want(output, "deleted")
+            wait_for("the statements to be gone", lambda: not statements.all())
+    assert Counter((row["id"], row["who"], row["cents"]) for row in copies) == Counter(
+        (row["id"], row["who"], row["amount"] * 100) for row in rows
+    )
+    found = Counter({(int(row["start"].timestamp()), row["who"]): 0 for row in windows})
+    for row in windows:
+        found[(int(row["start"].timestamp()), row["who"])] += row["n"]
+    assert len(found) == len(windows), "no window is there twice"
+    assert dict(found) == expected
+
+
+def engine(services: Services) -> Process:
+    process = services.process("tests.support.statement_engine")
+
+    def ready() -> bool:
+        assert process.popen.poll() is None, "the engine ended: see statement_engine.log"
+        known = services.store.process("engine")
+        return known.pid == process.pid and known.state == "ready"
+
+    try:
+        wait_for("the engine", ready)
+    except BaseException:
+        process.kill()
+        raise
+    return process
+
+
+def farther(statements: Statements, name: str) -> None:
+    before = statements.get(name).detail.get("rows_in") or 0
+    wait_for(f"{name} to go on", lambda: (statements.get(name).detail.get("rows_in") or 0) > before)
+
+
+def caught_up(statements: Statements, name: str, least: int) -> StatementRecord:
+    """Until it says that each partition is read to its end."""
+
+    def reached() -> StatementRecord | None:
+        record = statements.get(name)
+        assert record.state.value != "Failed", record.reason
+        offsets = next(iter((record.detail.get("offsets") or {"": {}}).values()))
+        done = len(offsets) == 2 and all(offset >= least for offset in offsets.values())
+        return record if done and record.detail["lag"] == 0 else None
+
+    found: StatementRecord = wait_for(f"{name} to catch up", reached, 180)
+    return found
+
+
+def by_window(rows: list[dict[str, Any]]) -> dict[tuple[int, str], int]:
+    """Those windows that end before both partitions' last event."""
+    last = min(max(row["ts"] for row in rows if row["id"] % 2 == partition) for partition in (0, 1))
+    found: Counter[tuple[int, str]] = Counter()
+    for row in rows:
+        start = row["ts"] // 1000 // WINDOW * WINDOW
+        if (start + WINDOW) * 1000 <= last:
+            found[(start, row["who"])] += 1
+    return dict(found)

@@ -1,0 +1,129 @@
+"""Runs plans on rows that tests give: as one batch, and as a stream in as many batches as the test says."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from headgate.sql.planner import Plan
+from headgate.sql.tables import OP, SYSTEM, Source, watermarked
+from headgate.sql.types import quote
+from tests.support.queries import START
+
+Row = dict[str, Any]
+# Rows by table, in batches.
+Data = Mapping[str, Sequence[Sequence[Row]]]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="microseconds")
+    if isinstance(value, Decimal):
+        return float(value)
+    return value
+
+
+@dataclass
+class Running:
+    """One Spark session, and a folder for the files of its streams."""
+
+    spark: SparkSession
+    folder: Path
+
+    def batch(self, plan: Plan, data: Data) -> list[tuple[Any, ...]]:
+        """The rows of the plan when all of the data is there."""
+        session = self.session(plan)
+        rows = _checked(plan, plan.build(lambda source: self.scan(session, source, data, False)))
+        return [tuple(row) for row in rows.collect()]
+
+    def stream(self, plan: Plan, data: Data) -> list[tuple[Any, ...]]:
+        """The rows in the order in which they came out, one batch of input after the other."""
+        session = self.session(plan)
+        rows = _checked(plan, plan.build(lambda source: self.scan(session, source, data, True)))
+        name = f"out_{uuid4().hex}"
+        query = (
+            rows.writeStream.format("memory")
+            .queryName(name)
+            .outputMode(plan.output_mode)
+            .option("checkpointLocation", str(self.folder / name))
+            .trigger(availableNow=True)
+            .start()
+        )
+        try:
+            query.awaitTermination()
+            late = [s["numRowsDroppedByWatermark"] for p in query.recentProgress for s in p["stateOperators"]]
+            assert sum(late) == 0, "rows were late: the test's data is not what it says"
+            return [tuple(row) for row in session.table(name).collect()]
+        finally:
+            query.stop()
+            session.catalog.dropTempView(name)
+
+    def session(self, plan: Plan) -> SparkSession:
+        session = self.spark.newSession()
+        settings = {
+            **plan.settings,
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state."
+            "RocksDBStateStoreProvider",
+        }
+        for key, value in settings.items():
+            session.conf.set(key, value)
+        return session
+
+    def scan(self, session: SparkSession, source: Source, data: Data, streaming: bool) -> DataFrame:
+        folder = self.folder / uuid4().hex
+        folder.mkdir()
+        offset = 0
+        for number, rows in enumerate(data[source.table.name]):
+            file = folder / f"{number:05d}.json"
+            lines = []
+            for row in rows:
+                # Two partitions, so that coordinates are more than an order of arrival.
+                system = {"$rowtime": row.get("$rowtime", START), "$partition": offset % 2, "$offset": offset}
+                lines.append(json.dumps({k: _plain(v) for k, v in {**system, **row}.items()}))
+                offset += 1
+            file.write_text("\n".join(lines))
+            # Files are read in the order of their times.
+            os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+        columns = [*source.table.columns.fields, *(StructField(n, k) for n, k in SYSTEM.items())]
+        if source.table.changelog == "upsert":
+            columns.append(StructField(OP, StringType()))
+        schema = StructType([StructField(c.name, c.dataType) for c in columns])
+        if streaming:
+            read: DataFrame = (
+                session.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(folder))
+            )
+        else:
+            read = session.read.schema(schema).json(str(folder))
+        return watermarked(read, source.watermark)
+
+
+def _checked(plan: Plan, rows: DataFrame) -> DataFrame:
+    """What the plan says before it runs is what Spark gives; without what else there is of the records."""
+    names = [*plan.columns.names, *([OP] if plan.changelog == "upsert" else [])]
+    made = rows.select(*(quote(name) for name in names))
+    given = {field.name: field.dataType.simpleString() for field in made.schema.fields if field.name != OP}
+    assert given == {field.name: field.dataType.simpleString() for field in plan.columns.fields}
+    return made
+
+
+def final(plan: Plan, rows: list[tuple[Any, ...]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """What rows that change come to: the last of each key, without those that were deleted."""
+    places = [plan.columns.names.index(name) for name in plan.key]
+    found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for *values, op in rows:
+        key = tuple(values[place] for place in places)
+        if op == "u":
+            found[key] = tuple(values)
+        else:
+            found.pop(key, None)
+    return found

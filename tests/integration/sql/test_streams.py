@@ -1,0 +1,150 @@
+"""The same rows come out whether they are read as a stream, in any batches, or all at once; and they are
+the rows that a plain computation gives."""
+
+import os
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from headgate.sql.planner import Options, Plan, plan
+from headgate.sql.script import parse_statement
+from headgate.sql.statements import Select
+from headgate.sql.tables import Catalog, TableInfo
+from tests.integration.sql.running import Row, Running, final
+from tests.support.queries import (
+    DELAY,
+    ENDS,
+    KINDS,
+    NOBODY,
+    NOTHING,
+    TABLES,
+    Event,
+    Kind,
+    at,
+    is_end,
+    plain,
+    table,
+)
+
+CASES = 200 if os.environ.get("HEADGATE_SOAK") else 20
+
+
+def planned(kind: Kind, options: Options | None = None) -> Plan:
+    statement = parse_statement(kind.sql)
+    assert isinstance(statement, Select)
+    return plan(statement.query, TABLES, options)
+
+
+@st.composite
+def events(draw: st.DrawFn) -> list[Event]:
+    """Rows that come out of order, but none later than the watermark allows."""
+    found: list[Event] = []
+    base = draw(st.integers(0, 5))
+    for place in range(draw(st.integers(1, 14))):
+        base += draw(st.integers(0, 4))
+        t = base - draw(st.integers(0, DELAY - 1))
+        found.append(
+            Event(draw(st.integers(0, 3)), draw(st.integers(-2, 9)), draw(st.sampled_from("xyz")), t, place)
+        )
+    return found
+
+
+def batches(rows: list[Event], cuts: list[int]) -> list[list[Row]]:
+    """The rows cut into batches, and then rows whose times are far behind."""
+    edges = [0, *sorted({cut % (len(rows) + 1) for cut in cuts}), len(rows)]
+    parts = [rows[a:b] for a, b in pairwise(edges)]
+    data = [[{"k": e.k, "v": e.v, "w": e.w, "t": at(e.t)} for e in part] for part in parts if part]
+    return [*data, *([{"k": NOBODY, "v": NOTHING, "w": "end", "t": at(end)}] for end in ENDS)]
+
+
+def check(
+    running: Running, kind: Kind, a: list[Event], b: list[Event], cuts: list[int], options: Options | None
+) -> None:
+    made = planned(kind, options)
+    data = {"a": batches(a, cuts), "b": batches(b, cuts[::-1])}
+    # Rows of the ends that no other row meets: only outer joins show them.
+    given = {name: [[r for r in rows if r["k"] != NOBODY] for rows in parts] for name, parts in data.items()}
+    wanted = plain(kind.rows(a, b))
+    streamed, at_once = running.stream(made, data), running.batch(made, given)
+    if kind.changes:
+        assert plain(list(final(made, at_once).values())) == wanted
+        assert plain(list(final(made, streamed).values())) == wanted
+    else:
+        assert plain(at_once) == wanted
+        assert plain([row for row in streamed if not is_end(row)]) == wanted
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_out_of_order_and_in_two_batches(running: Running, name: str) -> None:
+    rows = [
+        (1, 1, "x", 3),
+        (2, 2, "y", 1),
+        (1, 4, "z", 0),
+        (3, 9, "x", 8),
+        (1, 5, "x", 9),
+        (2, 7, "y", 6),
+        (1, 3, "y", 0 + 8),
+    ]
+    a = [Event(k, v, w, t, place) for place, (k, v, w, t) in enumerate(rows)]
+    b = [Event(k, v + 1, w, t + 1, place) for place, (k, v, w, t) in enumerate(rows[:5])]
+    check(running, KINDS[name], a, b, [3], None)
+
+
+@given(
+    name=st.sampled_from(sorted(KINDS)),
+    a=events(),
+    b=events(),
+    cuts=st.lists(st.integers(0, 20), max_size=2),
+    ttl=st.sampled_from([None, 3_600_000]),
+)
+@settings(
+    max_examples=CASES,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_any_rows_in_any_batches(
+    running: Running, name: str, a: list[Event], b: list[Event], cuts: list[int], ttl: int | None
+) -> None:
+    check(running, KINDS[name], a, b, cuts, Options(state_ttl_ms=ttl))
+
+
+def test_a_key_that_came_out_does_not_come_out_again(running: Running) -> None:
+    """Its later rows come batches later, when the first has long gone."""
+    a = [Event(1, 1, "x", 0, 0), Event(2, 2, "x", 50, 1), Event(1, 3, "x", 60, 2), Event(3, 4, "x", 120, 3)]
+    check(running, KINDS["keep-first"], a, [], [1, 2, 3], None)
+
+
+def test_the_first_by_a_time_without_a_watermark_comes_out_once(running: Running) -> None:
+    """Rows wait for the time of their records: of those that have come by then, the least is first."""
+    statement = parse_statement(
+        "SELECT k, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM c) WHERE n = 1"
+    )
+    assert isinstance(statement, Select)
+    made = plan(statement.query, Catalog({"c": TableInfo("c", table("c").columns)}))
+
+    def row(k: int, v: int, t: int, came: int) -> Row:
+        return {"k": k, "v": v, "w": "", "t": at(t), "$rowtime": at(came)}
+
+    data = [
+        [row(1, 10, 500, 1), row(1, 11, 400, 2), row(2, 20, -9_000, 3)],
+        [row(3, 30, 0, 100)],
+        # Less than what came out, and too late for that.
+        [row(1, 12, 0, 101), row(2, 21, -9_999, 102), row(4, 40, 7, 103)],
+        [row(NOBODY, 0, 0, 1_000)],
+        [row(NOBODY, 0, 0, 2_000)],
+    ]
+    rows = running.stream(made, {"c": data})
+    assert sorted(row for row in rows if row[0] != NOBODY) == [(1, 11), (2, 20), (3, 30), (4, 40)]
+
+
+def test_regular_joins_meet_however_far_apart(running: Running) -> None:
+    kind = Kind(
+        "SELECT a.k, a.v AS x, b.v AS y FROM a JOIN b ON a.k = b.k",
+        lambda a, b: [(x.k, x.v, y.v) for x in a for y in b if x.k == y.k],
+    )
+    a = [Event(1, 1, "x", 0, 0), Event(2, 2, "x", 50, 1), Event(1, 3, "x", 60, 2)]
+    b = [Event(1, 7, "x", 5_000, 0), Event(3, 8, "x", 5_001, 1)]
+    check(running, kind, a, b, [1], None)

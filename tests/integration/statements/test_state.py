@@ -1,0 +1,26 @@
+"""Queries with state: updates by key, deletes as tombstones."""
+
+from tests.integration.statements.bench import Bench, event
+from tests.integration.statements.plans import keep_last
+
+
+def test_the_last_row_of_a_key_and_its_deletion(bench: Bench) -> None:
+    source = bench.events()
+    plan = keep_last(source)
+    output, running = bench.output(plan), bench.running()
+    bench.send(source.name, [event(n, f"w{n % 5}", n) for n in range(50)])
+    query = bench.query(plan, output, running)
+    query.start()
+    bench.until(query, "the first rows", lambda: query.totals.rows_in == 50 and query.totals.rows_out >= 5)
+    bench.send(source.name, [event(50, "w1", None), event(51, "w2", 7)])
+    bench.until_read(query, 52)
+    query.stop()
+    assert bench.topics.config(output.topic)["cleanup.policy"] == "compact"
+    last: dict[str, object] = {}
+    for key, value in bench.records(output.topic):
+        who = bench.decode(key)["who"]
+        assert value is None or value["who"] == who
+        last[who] = None if value is None else value["amount"]
+    assert last == {"w0": 45, "w1": None, "w2": 7, "w3": 48, "w4": 49}
+    assert query.progress is not None
+    assert query.progress.state_rows == 5

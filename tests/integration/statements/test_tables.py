@@ -1,0 +1,64 @@
+"""Topics as tables, by their schemas."""
+
+from headgate.statements.tables import TopicTables
+from tests.integration.statements.bench import EVENT_SCHEMA, Bench
+from tests.integration.statements.plans import EVENTS
+
+KEY = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
+SHOP = {"type": "record", "name": "Shop", "fields": [{"name": "shop", "type": "string"}]}
+
+
+def test_a_topic_is_what_its_schemas_say(bench: Bench) -> None:
+    tables = TopicTables(bench.topics, bench.schemas)
+    plain = bench.events()
+    found = tables.get(plain.name)
+    assert found is not None
+    assert [(c.name, c.dataType) for c in found.columns.fields] == [
+        (c.name, c.dataType) for c in EVENTS.fields
+    ]
+    assert (found.primary_key, found.changelog) == ((), "append")
+    assert plain.name in tables.names()
+    # A key with a field of its own is a column more; it makes no changes of the rows.
+    bench.register(plain.name, SHOP, "key")
+    keyed = tables.get(plain.name)
+    assert keyed is not None
+    assert (keyed.columns.names, keyed.changelog) == ([*EVENTS.names, "shop"], "append")
+
+
+def test_what_is_compacted_with_a_key_is_changes(bench: Bench) -> None:
+    tables = TopicTables(bench.topics, bench.schemas)
+    topic = bench.topic("compacted", 1, {"cleanup.policy": "compact,delete"})
+    assert tables.get(topic) is None, "no schema"
+    bench.register(topic, EVENT_SCHEMA)
+    alone = tables.get(topic)
+    assert alone is not None
+    assert alone.changelog == "append", "nothing tells rows apart"
+    bench.register(topic, KEY, "key")
+    found = tables.get(topic)
+    assert found is not None
+    assert (found.primary_key, found.changelog, found.columns.names) == (("id",), "upsert", EVENTS.names)
+
+
+def test_change_events_are_the_rows_in_them(bench: Bench) -> None:
+    topic = bench.topic("envelopes", 1)
+    row = {"type": "record", "name": "Row", "fields": [{"name": "id", "type": "long"}]}
+    origin = {"type": "record", "name": "Source", "fields": [{"name": "connector", "type": "string"}]}
+    envelope = {
+        "type": "record",
+        "name": "Envelope",
+        "fields": [
+            {"name": "before", "type": ["null", row], "default": None},
+            {"name": "after", "type": ["null", "Row"], "default": None},
+            {"name": "source", "type": origin},
+            {"name": "op", "type": "string"},
+        ],
+    }
+    bench.register(topic, envelope)
+    bench.register(topic, KEY, "key")
+    found = TopicTables(bench.topics, bench.schemas).get(topic)
+    assert found is not None
+    assert (found.columns.names, found.primary_key, found.changelog) == (["id"], ("id",), "upsert")
+
+
+def test_a_topic_that_is_not_there(bench: Bench) -> None:
+    assert TopicTables(bench.topics, bench.schemas).get("nowhere") is None

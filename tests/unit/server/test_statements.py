@@ -1,0 +1,66 @@
+"""Statements by API and as metrics, on the control state."""
+
+import pytest
+from fastapi.testclient import TestClient
+
+from headgate.model import StatementState
+from headgate.store import Statements, Store
+
+DETAIL = {
+    "rows_in": 12,
+    "rows_out": 7,
+    "late_rows": 2,
+    "bad_rows": 0,
+    "lag": 3,
+    "state_rows": 5,
+    "state_bytes": 4096,
+    "batch_seconds": 0.5,
+    "watermark": "2026-01-31T12:00:00.000+00:00",
+    "offsets": {"orders": {"0": 12}},
+}
+
+
+@pytest.fixture
+def statements(store: Store) -> Statements:
+    found = Statements(store.engine)
+    made = found.create("clean-orders", "insert", "INSERT INTO clean SELECT id FROM orders", {})
+    found.report(made.id, StatementState.RUNNING, "", DETAIL)
+    return found
+
+
+def test_a_statement_is_listed_and_shown(client: TestClient, statements: Statements) -> None:
+    (listed,) = client.get("/api/v1/statements").json()
+    assert (listed["name"], listed["state"], listed["late_rows"]) == ("clean-orders", "Running", 2)
+    assert listed["position"] == {"orders": {"0": 12}}
+    assert client.get("/api/v1/status").json()["statements"] == [listed]
+    shown = client.get("/api/v1/statements/clean-orders").json()
+    assert shown["script"].startswith("INSERT INTO clean")
+    assert shown["detail"] == DETAIL
+    assert [event["kind"] for event in shown["events"]] == ["Running", "created"]
+
+
+def test_what_is_wanted_is_written_down(client: TestClient, statements: Statements) -> None:
+    for ask, desired in (("stop", "stopped"), ("start", "running")):
+        answer = client.post(f"/api/v1/statements/clean-orders/{ask}")
+        assert (answer.status_code, answer.json()["desired"]) == (202, desired)
+    assert client.delete("/api/v1/statements/clean-orders").status_code == 202
+    assert statements.get("clean-orders").desired == "deleted"
+    refused = client.post("/api/v1/statements/clean-orders/start")
+    assert (refused.status_code, refused.json()["error"]) == (400, "InvalidRequest")
+
+
+def test_one_that_is_not_there(client: TestClient) -> None:
+    for answer in (
+        client.get("/api/v1/statements/none"),
+        client.post("/api/v1/statements/none/stop"),
+        client.delete("/api/v1/statements/none"),
+    ):
+        assert (answer.status_code, answer.json()["error"]) == (404, "NotFound")
+
+
+def test_metrics_of_statements(client: TestClient, statements: Statements) -> None:
+    text = client.get("/metrics").text
+    assert 'headgate_statement_state{state="Running",statement="clean-orders"} 1.0' in text
+    assert 'headgate_statement_late_rows_total{statement="clean-orders"} 2.0' in text
+    assert 'headgate_statement_lag_offsets{statement="clean-orders"} 3.0' in text
+    assert 'headgate_statement_watermark_seconds{statement="clean-orders"} 1.7698608e+09' in text

@@ -1,0 +1,164 @@
+"""INSERT INTO and CREATE TABLE … AS: columns, types, NULLs and keys are judged before anything runs."""
+
+import pytest
+from pyspark.sql.types import DecimalType, StructField, StructType
+
+from headgate.errors import InvalidRequest
+from headgate.sql.insert import plan_create, plan_insert
+from headgate.sql.planner import Plan
+from headgate.sql.script import parse_statement
+from headgate.sql.statements import CreateTable, InsertInto
+from headgate.sql.tables import TableInfo, Watermark
+from headgate.sql.types import name_of
+from tests.unit.sql.tables import BIGINT, CLOCK, DOUBLE, INT, MOMENT, STRING, catalog, struct
+
+TARGET = TableInfo(
+    "clean",
+    StructType([StructField("ride", INT, False), StructField("bike", STRING), StructField("fare", DOUBLE)]),
+)
+KEYED = TableInfo("keyed", struct(("bike", STRING), ("n", BIGINT)), ("bike",), "upsert")
+
+
+def insert(sql: str, target: TableInfo = TARGET) -> Plan:
+    statement = parse_statement(sql)
+    assert isinstance(statement, InsertInto)
+    return plan_insert(statement, target, catalog())
+
+
+def create(sql: str) -> tuple[TableInfo, Plan | None]:
+    statement = parse_statement(sql)
+    assert isinstance(statement, CreateTable)
+    return plan_create(statement, catalog())
+
+
+def values(plan: Plan) -> dict[str, str]:
+    return {name: value.sql for name, value in plan.root.columns}
+
+
+def test_by_name_when_the_names_are_the_tables() -> None:
+    plan = insert("INSERT INTO clean SELECT speed AS fare, bike, COALESCE(ride, 0) AS ride FROM rides")
+    assert plan.columns.names == ["ride", "bike", "fare"]
+    assert "speed" in values(plan)["fare"]
+
+
+def test_else_by_position() -> None:
+    plan = insert("INSERT INTO clean SELECT COALESCE(ride, 0), note, speed FROM rides")
+    assert plan.columns.names == ["ride", "bike", "fare"]
+    assert "note" in values(plan)["bike"]
+
+
+def test_by_the_columns_that_are_listed() -> None:
+    plan = insert("INSERT INTO clean (fare, ride) SELECT speed, COALESCE(ride, 1) FROM rides")
+    assert values(plan)["bike"] == "CAST(NULL AS string)"
+
+
+def test_numbers_become_wider_by_themselves() -> None:
+    assert (
+        "CAST" in values(insert("INSERT INTO clean SELECT COALESCE(ride, 0), bike, ride FROM rides"))["fare"]
+    )
+
+
+def test_null_is_caught_when_it_comes_with_its_coordinate() -> None:
+    sql = values(insert("INSERT INTO clean SELECT ride, bike, speed FROM rides"))["ride"]
+    assert "raise_error" in sql
+    assert "column \\'ride\\' of table \\'clean\\' is NOT NULL" in sql
+    assert "$offset" in sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        (
+            "INSERT INTO clean SELECT bike, bike, speed FROM rides",
+            "Column 'ride' of table 'clean' is INT, the query gives STRING",
+        ),
+        ("INSERT INTO clean SELECT metres, bike, speed FROM rides", "CAST(… AS INT)"),
+        ("INSERT INTO clean SELECT ride, bike FROM rides", "The query has 2 columns (ride, bike), and 3"),
+        ("INSERT INTO clean (ride, nope) SELECT ride, bike FROM rides", "has no column 'nope'"),
+        ("INSERT INTO clean (ride, ride) SELECT ride, ride FROM rides", "twice"),
+        ("INSERT INTO clean SELECT ride, bike, speed FROM rides LIMIT 5", "LIMIT has no place"),
+        ("INSERT INTO clean SELECT ride, bike, AVG(speed) FROM rides GROUP BY ride, bike", "is append-only"),
+    ],
+)
+def test_refused(sql: str, says: str) -> None:
+    with pytest.raises(InvalidRequest) as error:
+        insert(sql)
+    assert says in str(error.value)
+
+
+def test_rows_that_change_go_to_a_table_with_the_same_key() -> None:
+    plan = insert("INSERT INTO keyed SELECT bike, COUNT(*) FROM rides GROUP BY bike", KEYED)
+    assert (plan.changelog, plan.key) == ("upsert", ("bike",))
+    with pytest.raises(InvalidRequest, match="replace each other by"):
+        insert("INSERT INTO keyed SELECT note AS bike, COUNT(*) AS n FROM rides GROUP BY note, ride", KEYED)
+    with pytest.raises(InvalidRequest, match="Add GROUP BY"):
+        insert("INSERT INTO keyed SELECT MAX(bike) AS bike, COUNT(*) AS n FROM rides", KEYED)
+
+
+def test_rows_that_do_not_change_may_go_to_a_keyed_table() -> None:
+    assert (
+        insert("INSERT INTO keyed SELECT COALESCE(bike, ''), metres FROM rides", KEYED).changelog == "append"
+    )
+
+
+def test_moments_and_clocks_are_not_mixed_up() -> None:
+    target = TableInfo("times", struct(("m", MOMENT), ("c", CLOCK)))
+    insert("INSERT INTO times SELECT began, noted FROM rides", target)
+    with pytest.raises(InvalidRequest, match="is TIMESTAMP_LTZ, the query gives TIMESTAMP"):
+        insert("INSERT INTO times SELECT noted, noted FROM rides", target)
+
+
+def test_a_table_as_a_query() -> None:
+    table, plan = create(
+        "CREATE TABLE paid (PRIMARY KEY (ride) NOT ENFORCED, WATERMARK FOR began AS began - INTERVAL "
+        "'3' SECOND) AS SELECT ride, "
+        "fare, began FROM rides"
+    )
+    assert plan is not None
+    assert [(f.name, name_of(f.dataType), f.nullable) for f in table.columns.fields] == [
+        ("ride", "INT", False),
+        ("fare", "DECIMAL(8, 2)", True),
+        ("began", "TIMESTAMP_LTZ", True),
+    ]
+    assert (table.changelog, table.primary_key) == ("upsert", ("ride",))
+    assert table.watermark == Watermark("began", 3_000)
+    assert "raise_error" in values(plan)["ride"]
+
+
+def test_a_table_with_all_its_columns_as_a_query() -> None:
+    table, plan = create(
+        "CREATE TABLE paid (ride INT NOT NULL, fare DECIMAL(10, 2), began TIMESTAMP_LTZ(3)) AS SELECT "
+        "COALESCE(ride, 0) AS ride, fare, "
+        "began FROM rides"
+    )
+    assert table.columns["fare"].dataType == DecimalType(10, 2)
+    assert table.changelog == "append"
+    assert plan is not None
+    assert plan.columns == table.columns or plan.columns.names == table.columns.names
+
+
+def test_a_table_alone() -> None:
+    table, plan = create("CREATE TABLE t (a INT, b TIMESTAMP(3), WATERMARK FOR `$rowtime` AS `$rowtime`)")
+    assert plan is None
+    assert table.watermark == Watermark("$rowtime", 0)
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("CREATE TABLE t (a INT, PRIMARY KEY (b) NOT ENFORCED)", "PRIMARY KEY of table 't' names 'b'"),
+        (
+            "CREATE TABLE t (a INT) DISTRIBUTED BY HASH(b) INTO 2 BUCKETS",
+            "DISTRIBUTED BY of table 't' names 'b'",
+        ),
+        ("CREATE TABLE t (a INT, WATERMARK FOR a AS a)", "WATERMARK is on 'a', which is INT"),
+        ("CREATE TABLE t (a INT) WITH ('changelog.mode' = 'upsert')", "has no key"),
+        ("CREATE TABLE t (a INT) WITH ('changelog.mode' = 'retract')", "'retract' is not supported"),
+        ("CREATE TABLE t AS SELECT bike, COUNT(*) AS n FROM rides GROUP BY bike", "is append-only"),
+        ("CREATE TABLE t AS SELECT NULL AS a FROM rides", "has no type"),
+    ],
+)
+def test_refused_tables(sql: str, says: str) -> None:
+    with pytest.raises(InvalidRequest) as error:
+        create(sql)
+    assert says in str(error.value)
