@@ -1,6 +1,10 @@
-"""Java's functional interfaces without a callback into Python, which would need an open port here."""
+"""What py4j does not give by itself: Java's functions without a callback into Python, which would need an
+open port here, and a method that has a namesake."""
 
 from typing import Any
+
+from py4j.java_gateway import JavaMember
+from py4j.protocol import STATIC_PREFIX
 
 
 def array(gateway: Any, kind: Any, *items: Any) -> Any:
@@ -9,6 +13,16 @@ def array(gateway: Any, kind: Any, *items: Any) -> Any:
     for index, item in enumerate(items):
         found[index] = item
     return found
+
+
+def table_cache(gateway: Any) -> Any:
+    """Iceberg's SparkTableCache, by name of the method that gives it.
+
+    Its objects have a method `get` too. Asked what `get` is, py4j looks at the first that Java lists, and
+    Java's order changes from one start to the next.
+    """
+    cache = f"{STATIC_PREFIX}org.apache.iceberg.spark.SparkTableCache"
+    return JavaMember("get", None, cache, gateway._gateway_client)()
 
 
 def function(gateway: Any, owner: Any, declared_in: str, method: str, takes: str, gives: str) -> Any:

@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 
 from headgate.model import Batch
 from headgate.tables.frames import Frame
+from headgate.tables.handles import table_cache
 from headgate.tables.records import BAD_RECORD, SKIPPED, SOURCE, UNKNOWN_SCHEMA, RecordPlan
 
 # What the lane asks of the session it runs in.
@@ -178,7 +179,7 @@ class SparkLane:
         session = self._jvm.org.apache.spark.sql.classic.SparkSession
         session.setActiveSession(cast(Any, self.spark)._jsparkSession)
         spark = self._jvm.org.apache.iceberg.spark
-        cache = spark.SparkTableCache.get()
+        cache = table_cache(cast(Any, self.spark.sparkContext)._gateway)
         coordinator = spark.FileRewriteCoordinator.get()
         group = str(uuid.uuid4())
         cache.add(group, table)

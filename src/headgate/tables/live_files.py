@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.tables.handles import array
+from headgate.tables.handles import array, table_cache
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class LiveFiles:
             spec = iceberg.PartitionSpecParser.toJson(table.specs().get(one.spec_id))
             tasks.add(iceberg.BaseFileScanTask(one.file, deletes, schema, spec, residuals))
         group = str(uuid4())
-        cache = iceberg.spark.SparkTableCache.get()
+        cache = table_cache(self._gateway)
         manager = iceberg.spark.ScanTaskSetManager.get()
         cache.add(group, table)
         manager.stageTasks(table, group, tasks)
