@@ -11,15 +11,25 @@ if TYPE_CHECKING:
 
 def duckdb_on(iceberg: str) -> duckdb.DuckDBPyConnection:
     """DuckDB with the catalog attached as `lake`."""
+    connection = duckdb_with("avro", "httpfs", "iceberg")
+    attach(connection, iceberg, "lake")
+    return connection
+
+
+def duckdb_with(*extensions: str) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    for extension in ("avro", "httpfs", "iceberg"):
+    for extension in extensions:
         duckdb_extensions.import_extension(extension, con=connection)
         connection.execute(f"LOAD {extension}")
     connection.execute("SET TimeZone = 'UTC'")
-    connection.execute(
-        f"ATTACH 'warehouse' AS lake (TYPE iceberg, ENDPOINT '{iceberg}', AUTHORIZATION_TYPE 'none')"
-    )
     return connection
+
+
+def attach(connection: duckdb.DuckDBPyConnection, iceberg: str, name: str) -> None:
+    """The catalog as the database `name`."""
+    connection.execute(
+        f"ATTACH 'warehouse' AS {name} (TYPE iceberg, ENDPOINT '{iceberg}', AUTHORIZATION_TYPE 'none')"
+    )
 
 
 def pyiceberg_on(iceberg: str) -> "Catalog":

@@ -1,8 +1,10 @@
 """What tests share: one broker and one small JVM for the whole run, ended with it."""
 
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from headgate.config import Settings, load_settings
 from headgate.embedded.broker import Broker, wait_for_kafka
 from headgate.embedded.ports import free_port
+from headgate.errors import NotFound
 from headgate.jvm import Jvm
 from tests.support.services import Services
 from tests.support.stack import Stack
@@ -17,6 +20,14 @@ from tests.support.stack import Stack
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs the tests in its background has them ignore Ctrl-C, and what they start as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+if os.environ.get("HEADGATE_SOAK") != "1":
+    # Many JVMs live for seconds here, and spent most of them on compiling for a long life. The quick compiler
+    # alone is what such a one needs; a soak has work enough for the other.
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
+# What runs for more than one module.
+shared: list[Stack | Services] = []
 
 
 @pytest.fixture
@@ -63,7 +74,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """All of Headgate, embedded, for the end-to-end tests and the drills on it."""
     data = tmp_path_factory.mktemp("stack") / "data"
     with Stack(data, HEADGATE_SECRETS__PEPPER=PEPPER) as stack:
+        shared.append(stack)
         yield stack
+        shared.remove(stack)
 
 
 @pytest.fixture(scope="session")
@@ -71,5 +84,18 @@ def services(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """The server on the shared broker, and no engine: the drills start their own."""
     services = Services(tmp_path_factory.mktemp("services"), broker.bootstrap)
     with services.server():
+        shared.append(services)
         yield services
+        shared.remove(services)
     services.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables_end_with_their_module() -> Iterator[None]:
+    """Every engine that starts later would open them again: after some modules that is most of its work."""
+    yield
+    for one in shared:
+        for record in one.store.tables():
+            # The engine may be about to remove one that was disabled.
+            with suppress(NotFound):
+                one.store.remove_table(record.spec.topic)

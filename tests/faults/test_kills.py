@@ -16,7 +16,7 @@ from tests.support.stack import Stack
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 # Orders give a little more payments than themselves, and a record for each order.
-ORDERS, KILLS, RATE = (200_000, 5, 4_000) if SOAK else (8_000, 2, 800)
+ORDERS, KILLS, RATE = (200_000, 5, 4_000) if SOAK else (4_000, 1, 800)
 
 
 @pytest.mark.soak

@@ -7,7 +7,7 @@ import pytest
 
 from headgate.failpoints import POINTS
 from headgate.model import TableSpec
-from tests.faults.test_failpoints import ENGINE_SECONDS, arm, die_at_all
+from tests.faults.test_failpoints import ENGINE_SECONDS, arm, die, die_at_all
 from tests.support.services import Services, wait_for
 from tests.support.stream import Stream
 
@@ -24,12 +24,13 @@ def test_killed_on_the_way_of_an_erasure(services: Services, tmp_path: Path) -> 
     with services.table(TableSpec(stream.topic, freshness_seconds=1)):
         stream.register(1)
         stream.send(20)
-        with services.engine():
-            services.sync(stream.topic, ENGINE_SECONDS)
-        request = services.store.ask(stream.topic, "erase", {"where": "n in (3, 4)"})
         folder = tmp_path / "points"
-        arm(folder, ARMED)
-        assert set(die_at_all(services, folder)) == set(ARMED)
+        with services.engine(failpoints=folder) as engine:
+            services.sync(stream.topic, ENGINE_SECONDS)
+            arm(folder, ARMED)
+            request = services.store.ask(stream.topic, "erase", {"where": "n in (3, 4)"})
+            places = [die(services, engine, folder, ARMED)]
+        assert {*places, *die_at_all(services, folder)} == set(ARMED)
         with services.process("headgate.engine", **EAGER):
             wait_for("the erasure", lambda: services.store.request(request).state == "done", ENGINE_SECONDS)
             stream.rows = [row for row in stream.rows if row["n"] not in (3, 4)]

@@ -7,7 +7,7 @@ import pytest
 
 from headgate.failpoints import POINTS
 from headgate.model import TableFormat, TableMode, TableSpec
-from tests.faults.test_failpoints import ENGINE_SECONDS, arm, die_at_all
+from tests.faults.test_failpoints import ENGINE_SECONDS, arm, die, die_at_all
 from tests.faults.test_upsert import check
 from tests.support.delta import read_delta_duckdb, read_delta_rs
 from tests.support.keyed import Keyed
@@ -46,17 +46,19 @@ def test_killed_at_each_step_of_the_mirror(services: Services, tmp_path: Path) -
         folder = tmp_path / "points"
         arm(folder, OF_CREATION)
         assert set(die_at_all(services, folder)) == set(OF_CREATION)
-        with services.engine():
+        with services.engine(failpoints=folder) as engine:
             services.sync(keyed.topic, ENGINE_SECONDS)
-        arm(folder, OF_CHANGES)
-        died = die_at_all(services, folder, lambda: keyed.random(50, 40, next(seeds)))
-        assert died == list(OF_CHANGES)
-        with services.engine():
+            arm(folder, OF_CHANGES)
+            keyed.random(50, 40, next(seeds))
+            died = die(services, engine, folder, OF_CHANGES, lambda: keyed.random(50, 40, next(seeds)))
+            assert (died,) == OF_CHANGES
+        with services.engine(failpoints=folder) as engine:
             services.sync(keyed.topic, ENGINE_SECONDS)
             check_delta(services, keyed)
-        request = services.store.ask(keyed.topic, "expire", {"older_than": "0s", "keep_last": 1})
-        arm(folder, ON_EXPIRY)
-        assert set(die_at_all(services, folder)) == set(ON_EXPIRY)
+            arm(folder, ON_EXPIRY)
+            request = services.store.ask(keyed.topic, "expire", {"older_than": "0s", "keep_last": 1})
+            places = [die(services, engine, folder, ON_EXPIRY)]
+        assert {*places, *die_at_all(services, folder)} == set(ON_EXPIRY)
         with services.engine():
             wait_for("the expiry", lambda: services.store.request(request).state == "done", ENGINE_SECONDS)
             keyed.random(50, 40, next(seeds))

@@ -114,7 +114,9 @@ def test_transactions_aborted_and_one_left_open(stack: Stack, compacted: Stream)
     stream.check()
 
 
-@pytest.mark.parametrize("others", ["fewer", "equal", "more"])
+# With fewer, its table would be ahead of it, which is the easiest to see.
+@pytest.mark.soak
+@pytest.mark.parametrize("others", ["fewer", "equal", "more"] if SOAK else ["equal", "more"])
 def test_a_topic_created_again(stack: Stack, compacted: Stream, others: str) -> None:
     """Offsets mean nothing in another topic, however many records it has."""
     stream = Stream(stack.runtime, f"sources.again-{others}")

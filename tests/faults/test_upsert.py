@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headgate.model import OnError, TableMode, TableSpec
-from tests.faults.test_failpoints import ENGINE_SECONDS, arm, die_at_all
+from tests.faults.test_failpoints import ENGINE_SECONDS, arm, die, die_at_all
 from tests.support.keyed import Keyed
 from tests.support.ledger import canonical, read_duckdb, read_pyiceberg
 from tests.support.services import Services
@@ -72,12 +72,19 @@ def test_killed_between_commit_and_index_and_the_index_deleted(services: Service
     indexes = services.data / "indexes"
     with services.table(spec):
         keyed.random(300, 40, seed=1)
-        with services.engine():
-            services.sync(keyed.topic, ENGINE_SECONDS)
         folder = tmp_path / "points"
-        arm(folder, ("batch-committed", "index-written", "files-staged") if SOAK else ("batch-committed",))
         numbers = iter(range(100, 200))
-        die_at_all(services, folder, lambda: keyed.random(200, 40, seed=next(numbers)))
+
+        def more() -> None:
+            keyed.random(200, 40, seed=next(numbers))
+
+        with services.engine(failpoints=folder) as engine:
+            services.sync(keyed.topic, ENGINE_SECONDS)
+            places = ("batch-committed", "index-written", "files-staged") if SOAK else ("batch-committed",)
+            arm(folder, places)
+            more()
+            die(services, engine, folder, places, more)
+        die_at_all(services, folder, more)
         with services.engine():
             services.sync(keyed.topic, ENGINE_SECONDS)
             check(keyed, services.runtime.iceberg)

@@ -14,10 +14,14 @@ from headgate.spark import READS_DELTA, Driver, build_session
 from headgate.tables.lane import SESSION
 from tests.support.services import Services
 
+# Rows of a test are few, and a core or two has them all: two hundred pieces of them are only work.
+SMALL = {"spark.sql.shuffle.partitions": "2"}
+
 
 @pytest.fixture(scope="session")
 def spark(services: Services) -> Iterator[SparkSession]:
     properties = catalog_properties(services.runtime.iceberg, token=services.runtime.catalog_key)
-    session = build_session(services.runtime.settings, "tests", "1g", properties, {**SESSION, **READS_DELTA})
+    extra = {**SESSION, **READS_DELTA, **SMALL}
+    session = build_session(services.runtime.settings, "tests", "1g", properties, extra)
     with Driver(session):
         yield session

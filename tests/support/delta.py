@@ -4,13 +4,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-import duckdb
-import duckdb_extensions
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
-from tests.support.ledger import canonical, rows_of
+from tests.support.ledger import canonical, one_duckdb, rows_of
 
 
 def read_delta_spark(
@@ -29,10 +27,7 @@ def read_delta_spark(
 
 
 def read_delta_duckdb(folder: str, version: int | None = None) -> Iterable[dict[str, Any]]:
-    with duckdb.connect() as connection:
-        duckdb_extensions.import_extension("delta", con=connection)
-        connection.execute("LOAD delta")
-        connection.execute("SET TimeZone = 'UTC'")
+    with one_duckdb().cursor() as connection:
         said = "" if version is None else f", version => {version}"
         return rows_of(connection.execute(f"SELECT * FROM delta_scan(?{said})", [folder]).to_arrow_table())
 

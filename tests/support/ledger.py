@@ -5,11 +5,16 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import cache
+from itertools import count
 from typing import Any
 
-from scripts.readers import duckdb_on, pyiceberg_on
+import duckdb
+
+from scripts.readers import attach, duckdb_with, pyiceberg_on
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_numbers = count()
 
 
 class Ledger:
@@ -51,9 +56,24 @@ def without_metadata(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if not name.startswith("_kafka_")}
 
 
+@cache
+def one_duckdb() -> duckdb.DuckDBPyConnection:
+    """One for all reads: to load its extensions takes longer than to read a table. It remembers no file."""
+    connection = duckdb_with("avro", "httpfs", "iceberg", "delta")
+    connection.execute("SET enable_external_file_cache = false")
+    return connection
+
+
 def read_duckdb(iceberg: str, namespace: str, topic: str) -> Iterable[dict[str, Any]]:
-    with duckdb_on(iceberg) as connection:
-        table = connection.execute(f'SELECT * FROM lake."{namespace}"."{topic}"').to_arrow_table()
+    # Attached anew each time: it knows nothing of the catalog but what it is told now.
+    name = f"lake{next(_numbers)}"
+    with one_duckdb().cursor() as connection:
+        attach(connection, iceberg, name)
+        try:
+            table = connection.execute(f'SELECT * FROM {name}."{namespace}"."{topic}"').to_arrow_table()
+        finally:
+            connection.execute(f"DETACH {name}")
+            connection.execute(f"DROP SECRET {name}_secret")
     return rows_of(table)
 
 

@@ -1,5 +1,6 @@
 """Topics: what there is, what it is like, and how it comes and goes."""
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 
@@ -20,10 +21,20 @@ from headgate.model import Topic
 
 BROKER_DEFAULT = -1
 POLL_SECONDS = 0.01
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 URL_SAFE = str.maketrans("+/", "-_")
 
 # No topic can have a name that the broker calls invalid, so to describe one is to find nothing.
 ABSENT = UNKNOWN_TOPIC | {KafkaError.TOPIC_EXCEPTION}
+
+
+def check_topic_name(name: str) -> None:
+    """What no broker would take."""
+    if _NAME.fullmatch(name) is None or name in (".", ".."):
+        raise InvalidRequest(
+            f"'{name}' cannot be the name of a topic.",
+            "Letters, digits, dots, dashes and underscores, up to 249 of them.",
+        )
 
 
 class Topics:

@@ -140,6 +140,11 @@ class SchemaSource:
             raise NotFound(f"The registry at {self._shown} knows no subject '{subject}'.")
         return int(answer["id"])
 
+    def forget(self, subject: str) -> None:
+        """Deletes a subject's versions, softly: records that name them are read as before."""
+        path = f"subjects/{quote(subject, safe='')}"
+        self._ask(lambda: self._client._rest_client.delete(path), f"subject '{subject}'")
+
     def close(self) -> None:
         self._client.close()
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from headgate.errors import AlreadyExists, InvalidRequest, NotFound
-from headgate.kafka.topics import Topics
+from headgate.kafka.topics import Topics, check_topic_name
 from headgate.registry.client import SchemaSource
 from headgate.sql import statements as sql
 from headgate.sql.durations import parse_duration_ms
@@ -51,7 +51,7 @@ from headgate.statements.session import (
     forget_once,
     set_option,
 )
-from headgate.statements.sink import check_output, register_output
+from headgate.statements.sink import check_output, register_output, schema_texts
 from headgate.store import StatementRecord, Statements
 
 
@@ -165,8 +165,11 @@ class Executor:
                 f"There is a table '{create.name}' already.", "Say IF NOT EXISTS, or DROP TABLE it first."
             )
         made, planned = plan_create(create, planning, self._options(session))
+        output = output_of(made, declared_by(create, made))
+        check_topic_name(create.name)
+        schema_texts(output)
         if planned is not None:
-            check_output(self._checked(planned), output_of(made, declared_by(create, made)))
+            check_output(self._checked(planned), output)
         if not there:
             planning.tables[create.name] = made
         return planned is not None
@@ -338,6 +341,10 @@ class Executor:
             case "table":
                 if self._tables.get(drop.name) is not None:
                     self._topics.delete(drop.name)
+                if self._tables.declared(drop.name).columns is not None:
+                    # Its schemas were made for it: a table of the same name may be another one.
+                    for part in ("value", "key"):
+                        self._schemas.forget(f"{drop.name}-{part}")
                 self._tables.forget(drop.name)
         return Outcome("drop", f"{drop.kind} {drop.name} is dropped")
 

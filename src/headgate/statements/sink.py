@@ -13,7 +13,7 @@ from headgate.errors import AlreadyExists, InvalidRequest, StatementFailed
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.topics import Topics
 from headgate.kafka.transactional import write_frame
-from headgate.registry.client import SchemaSource
+from headgate.registry.client import RegisteredSchema, SchemaSource
 from headgate.registry.schemas import SchemaType
 from headgate.statements import runnable as r
 from headgate.statements.encode import (
@@ -24,6 +24,7 @@ from headgate.statements.encode import (
     quoted,
     record_name,
 )
+from headgate.tables.readers import registered_reader
 
 MARKERS = "__headgate_markers"
 # What a task says of a NULL that its column does not take; looked for in the failure of its query.
@@ -108,7 +109,7 @@ def _registered(output: r.Output, part: str, schemas: SchemaSource) -> tuple[int
     """The id of a part's schema, and its text."""
     columns = output.columns if part == "value" else key_columns(output)
     subject = f"{output.topic}-{part}"
-    kind, name = _FORMATS[output.format], record_name(output.topic, part)
+    kind = _FORMATS[output.format]
     there = schemas.latest(subject)
     if there is not None and there.type is not kind:
         raise StatementFailed(
@@ -117,8 +118,31 @@ def _registered(output: r.Output, part: str, schemas: SchemaSource) -> tuple[int
             if there.type is SchemaType.PROTOBUF
             else f"Say 'value.format' = '{there.type.lower()}-registry', or write another topic.",
         )
-    text = avro_schema(columns, name) if kind is SchemaType.AVRO else json_schema(columns, name)
+    text = _text(output, part)
+    if there is not None and _says(there, columns, part):
+        return there.id, there.text
     return schemas.register(subject, kind, text), text
+
+
+def schema_texts(output: r.Output) -> list[str]:
+    """The schemas that would be registered; refuses what none can hold."""
+    return [_text(output, part) for part in (("value", "key") if output.key else ("value",))]
+
+
+def _text(output: r.Output, part: str) -> str:
+    columns = output.columns if part == "value" else key_columns(output)
+    make = avro_schema if _FORMATS[output.format] is SchemaType.AVRO else json_schema
+    return make(columns, record_name(output.topic, part))
+
+
+def _says(there: RegisteredSchema, columns: t.StructType, part: str) -> bool:
+    """Whether a schema of somebody else's is for just these columns: then records are written by it."""
+    if there.type is not SchemaType.AVRO:
+        return False
+    known = {field.name: field.dataType for field in registered_reader(there, None, part).type.fields}
+    return known.keys() == set(columns.names) and all(
+        same_type(known[field.name], field.dataType) for field in columns.fields
+    )
 
 
 class TopicSink:

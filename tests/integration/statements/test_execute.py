@@ -7,11 +7,13 @@ import pytest
 from pyspark.sql import types as t
 
 from headgate.errors import AlreadyExists, ConfigError, HeadgateError, InvalidRequest, NotFound
+from headgate.kafka.records import committed_records
 from headgate.statements.declared import DeclaredTables
 from headgate.statements.execute import Executor, Outcome, job_of
+from headgate.statements.query import StatementQuery
 from headgate.statements.tables import TopicTables
 from headgate.store import SqlObjects, Statements, Store
-from tests.integration.statements.bench import Bench
+from tests.integration.statements.bench import Bench, event
 
 Run = Callable[[str], list[Outcome]]
 
@@ -73,6 +75,9 @@ def test_a_table_is_a_topic_with_a_schema(run: Run, bench: Bench) -> None:
     # What is shown makes the same table again.
     run(text)
     assert run(f"SHOW CREATE TABLE `{name}`")[0].rows[0] == (text,)
+    # Another table may have its name when it is gone.
+    run("DROP TABLE `made.@`; CREATE TABLE `made.@` (id STRING)")
+    assert described(run, name) == {"id": ("STRING", "NULL", "")}
     with pytest.raises(AlreadyExists, match="IF NOT EXISTS"):
         run("CREATE TABLE `made.@` (id INT)")
     assert "already" in run("CREATE TABLE IF NOT EXISTS `made.@` (id INT)")[0].message
@@ -110,6 +115,8 @@ def test_a_table_is_altered(run: Run, bench: Bench, events: str) -> None:
         ("DROP TABLE nobody", NotFound, "nobody"),
         ("DROP VIEW nobody", NotFound, "nobody"),
         ("DROP STATEMENT nobody", NotFound, "nobody"),
+        ("CREATE TABLE `not a topic` (a INT)", InvalidRequest, "not a topic"),
+        ("CREATE TABLE t (`a b` INT)", HeadgateError, "a b"),
         ("SET 'sql.local-time-zone' = 'Mars/Olympus'", InvalidRequest, "Mars"),
         ("SET 'sql.on-bad-record' = 'guess'", InvalidRequest, "guess"),
         ("INSERT INTO `e` SELECT MASK_HASH(who, 'salt') AS who FROM `e`", HeadgateError, "who|salt"),
@@ -198,3 +205,38 @@ def test_what_there_is_to_see(run: Run, bench: Bench, events: str) -> None:
         "SET 'sql.state-ttl' = '1 d'; RESET 'sql.state-ttl'; DROP VIEW `seen.@`; DROP VIEW IF EXISTS `seen.@`"
     )
     assert f"seen.{bench.name}" not in {row[0] for row in run("SHOW VIEWS")[0].rows}
+
+
+def test_a_topic_of_others_is_written_by_their_schema(run: Run, bench: Bench, statements: Statements) -> None:
+    source = bench.events()
+    theirs = bench.topic("theirs")
+    kinds = {"type": "enum", "name": "Kind", "symbols": ["big", "small"]}
+    schema = {
+        "type": "record",
+        "name": "Thing",
+        "namespace": "of.others",
+        "fields": [
+            {"name": "kind", "type": kinds},
+            {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+            {"name": "id", "type": ["null", "long"], "default": None},
+        ],
+    }
+    schema_id = bench.register(theirs, schema)
+    bench.send(source.name, [event(1, "a", 5, seconds=3), event(2, "b", 50, seconds=4)])
+    (made,) = run(
+        f"INSERT INTO `{theirs}` SELECT id, CASE WHEN amount > 9 THEN 'big' ELSE 'small' END AS kind, ts "
+        f"FROM `{source.name}`"
+    )
+    assert made.statement is not None
+    job = job_of(statements.get(made.statement), secret)
+    query = StatementQuery(bench.spark, bench.access, bench.schemas, job, bench.running())
+    try:
+        query.start()
+        bench.until_read(query, 2)
+    finally:
+        query.stop()
+    messages = committed_records(bench.access, theirs, {0: 0, 1: 0}, idle_seconds=1.0)
+    marks = {bytes(message.value() or b"")[:5] for message in messages}
+    assert marks == {b"\x00" + schema_id.to_bytes(4, "big")}
+    assert sorted((row["id"], row["kind"]) for row in bench.values(theirs)) == [(1, "small"), (2, "big")]
+    assert len(bench.schemas.versions(f"{theirs}-value")) == 1
