@@ -20,7 +20,7 @@ setup: prerequisites .venv/.ready .jars/.ready    ## install Python packages int
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.jars/.ready: jars/pom.xml jars/spark/pom.xml jars/broker/pom.xml | prerequisites
+.jars/.ready: jars/pom.xml jars/spark/pom.xml jars/broker/pom.xml jars/s3proxy/pom.xml | prerequisites
 	@echo "fetching jars into .jars"
 	@rm -rf .jars
 	@mvn --quiet --batch-mode --strict-checksums --file jars/pom.xml -Dheadgate.jars=$(CURDIR)/.jars process-resources

@@ -376,6 +376,29 @@ class Store(Section):
     url: str | None = Field(None, description="SQLAlchemy URL of the control state; none is SQLite.")
 
 
+class Storage(Section):
+    """How S3 is reached. Keys are AWS's own to find: in the environment, or by a profile."""
+
+    endpoint: str | None = Field(
+        None, pattern=r"^https?://[^@\s/?#]+/?$", description="A store that speaks like S3; none is AWS's."
+    )
+    region: str | None = Field(None, pattern=r"^[a-z0-9-]+$", description="None is what AWS_REGION says.")
+    path_style: bool = Field(False, description="The bucket in the path, not in the host's name.")
+    profile: str | None = Field(None, description="A profile of AWS's configuration files.")
+    encryption: Literal["none", "s3", "kms"] = Field("none", description="What S3 is asked to encrypt with.")
+    kms_key: str | None = Field(None, description="The key's ARN; none is the bucket's own.")
+    role_arn: str | None = Field(None, description="A role to take on; clients get keys of it, too.")
+    external_id: str | None = Field(None, description="What the role asks for.")
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        if self.kms_key is not None and self.encryption != "kms":
+            raise ValueError("kms_key needs encryption: kms")
+        if self.external_id is not None and self.role_arn is None:
+            raise ValueError("external_id is for a role: name it in storage.role_arn")
+        return self
+
+
 class TablePattern(TableOptions):
     """Topics that become tables by themselves, now and when they appear."""
 
@@ -401,6 +424,7 @@ class Settings(Section):
     auth: Auth = Auth()
     statements: Statements = Statements()
     store: Store = Store()
+    storage: Storage = Storage()
     secrets: dict[str, SecretStr] = Field(
         default_factory=dict, description="By name: what masking functions of statements take for a key."
     )

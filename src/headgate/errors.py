@@ -5,6 +5,7 @@ HeadgateError
 │   ├── KafkaUnavailable
 │   ├── RegistryUnavailable
 │   ├── CatalogUnavailable
+│   ├── StorageUnavailable  an object store, or who gives the keys to it, does not do what it must
 │   ├── IssuerUnavailable   the keys of an issuer of tokens cannot be had
 │   ├── ServerUnavailable   the control API does not answer
 │   ├── CommitUnknown       a commit was sent and its outcome was not learned; read the position, then go on
@@ -70,6 +71,10 @@ class RegistryUnavailable(TransientError):
 
 class CatalogUnavailable(TransientError):
     """The Iceberg catalog did not answer."""
+
+
+class StorageUnavailable(TransientError):
+    """An object store, or who gives the keys to it, does not do what it must."""
 
 
 class IssuerUnavailable(TransientError):

@@ -16,7 +16,7 @@ LAYERS = [
     {"options"},
     {"config"},
     {"spark", "store", "decode", "kafka", "delta"},
-    {"access"},
+    {"access", "storage"},
     {"registry", "catalog", "embedded", "datagen"},
     {"tables"},
     {"maintain", "sql"},

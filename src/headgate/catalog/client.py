@@ -5,6 +5,9 @@ from collections.abc import Mapping
 # Headgate's own clients see tables that are internal: the Iceberg side of what is Delta alone.
 VIEW_HEADER, VIEW_ALL = "X-Headgate-View", "all"
 
+# By this a client asks for keys of a table's storage.
+DELEGATION, VENDED = "header.X-Iceberg-Access-Delegation", "vended-credentials"
+
 
 def key_properties(uri: str, key: str) -> dict[str, str]:
     """What shows a key of the data folder to the catalog. It does not expire: there is nothing to refresh."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
+from headgate.catalog.delegation import Delegation
 from headgate.catalog.iceberg import Iceberg
 from headgate.catalog.ledger import Ledger
 from headgate.catalog.locations import Warehouse
@@ -14,12 +15,14 @@ from headgate.catalog.rights import Rights
 from headgate.catalog.tables import Tables
 from headgate.catalog.views import Views
 from headgate.jvm import Jvm
+from headgate.storage import Places
 
 
 class EmbeddedCatalog:
     """An Iceberg catalog on `database` whose tables lie under `warehouse`. Safe for many threads.
 
-    `reserved` is the namespace of the topics' tables, `allowed` are further places where tables may lie.
+    `reserved` is the namespace of the topics' tables, `allowed` are further places where tables may lie,
+    and `places` knows those in object stores.
     """
 
     def __init__(
@@ -29,16 +32,22 @@ class EmbeddedCatalog:
         warehouse: str,
         reserved: tuple[str, ...] | None = None,
         allowed: Iterable[str] = (),
+        places: Places | None = None,
     ) -> None:
         database.parent.mkdir(parents=True, exist_ok=True)
-        root = Warehouse.at(warehouse, allowed)
-        self._iceberg = Iceberg(jvm, database, root.root)
+        root = Warehouse.at(warehouse, allowed, tuple if places is None else places.roots)
+        self._iceberg = Iceberg(jvm, database, root.root, places)
         self._ledger = Ledger(database)
         requests = Requests(self._ledger, NamedLocks())
         self.rights = Rights(reserved)
+        delegation = Delegation(places, root)
         self.namespaces = Namespaces(self._iceberg, root, requests, self.rights)
-        self.tables = Tables(self._iceberg, self._ledger, root, requests, self.rights)
+        self.tables = Tables(self._iceberg, self._ledger, root, requests, self.rights, delegation)
         self.views = Views(self._iceberg, root, requests, self.rights)
+
+    def has_tables_in(self, location: str) -> bool:
+        """Whether a live table lies at or below a place."""
+        return self._ledger.has_tables_in(location)
 
     def close(self) -> None:
         self._iceberg.close()

@@ -132,6 +132,13 @@ class Ledger:
         with reading(self._engine) as connection:
             return connection.scalar(select(func.count()).where(_overlaps(location))) != 0
 
+    def has_tables_in(self, location: str) -> bool:
+        """Whether a live table lies at or below it."""
+        column = locations.c.location
+        inside = or_(column == location, func.substr(column, 1, len(location) + 1) == f"{location}/")
+        with reading(self._engine) as connection:
+            return connection.scalar(select(func.count()).where(inside & locations.c.live)) != 0
+
     def move(self, moves: Sequence[Move], once: Once | None, outcome: Outcome) -> None:
         """Swap every pointer, record the batches and the outcome: all or nothing."""
         with self._transaction() as connection:

@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -46,7 +46,9 @@ def canonical(location: str, unsafe: re.Pattern[str] = UNSAFE) -> str:
 
 def _configured(location: str) -> str:
     # A file URI may come percent-encoded. Hadoop takes paths as they are: undo the escapes here, once.
-    return canonical(unquote(location) if location.startswith("file:") else location)
+    found = canonical(unquote(location) if location.startswith("file:") else location)
+    # Hadoop's names for S3 are no other places, and tables are told by one.
+    return re.sub(r"^s3[an]://", "s3://", found)
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,14 @@ class Warehouse:
 
     root: str
     allowed: tuple[str, ...] = ()
+    # Places that come and go while the server runs.
+    further: Callable[[], tuple[str, ...]] = tuple
 
     @classmethod
-    def at(cls, location: str, allowed: Iterable[str] = ()) -> "Warehouse":
-        return cls(_configured(location), tuple(_configured(place) for place in allowed))
+    def at(
+        cls, location: str, allowed: Iterable[str] = (), further: Callable[[], tuple[str, ...]] = tuple
+    ) -> "Warehouse":
+        return cls(_configured(location), tuple(_configured(place) for place in allowed), further)
 
     def admit(self, location: str, what: str) -> str:
         """`location`, canonical, if it is inside the warehouse."""
@@ -91,7 +97,7 @@ class Warehouse:
         return found
 
     def _check_inside(self, found: str, what: str) -> None:
-        if not any(found.startswith(f"{place}/") for place in (self.root, *self.allowed)):
+        if not any(found.startswith(f"{place}/") for place in (self.root, *self.allowed, *self.further())):
             raise bad_request(f"{what} '{found}' is not inside the warehouse {self.root}.")
 
     def admit_paths(self, properties: Mapping[str, str]) -> tuple[str, ...]:

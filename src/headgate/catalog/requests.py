@@ -19,11 +19,13 @@ from starlette.types import Scope
 from headgate.access import Gate, Principal
 from headgate.access.gate import Visit
 from headgate.catalog.client import VIEW_ALL, VIEW_HEADER
+from headgate.catalog.delegation import HEADER as DELEGATION
+from headgate.catalog.delegation import Asked
 from headgate.catalog.errors import CatalogError, bad_request, from_java, unavailable
 from headgate.catalog.idempotency import Once, once
 from headgate.catalog.names import Identifier, parse_namespace
 from headgate.catalog.once import Answer
-from headgate.errors import IssuerUnavailable, NotAuthorized, TooManyFailures
+from headgate.errors import IssuerUnavailable, NotAuthorized, StorageUnavailable, TooManyFailures
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +118,7 @@ def _explained(error: Exception) -> CatalogError:
             return CatalogError(401, "NotAuthorizedException", str(error))
         case TooManyFailures():
             return CatalogError(429, "TooManyRequestsException", str(error))
-        case IssuerUnavailable():
+        case IssuerUnavailable() | StorageUnavailable():
             return unavailable(str(error))
         case Py4JJavaError():
             return from_java(error)
@@ -164,6 +166,11 @@ async def _view(namespace: str, view: str) -> Identifier:
     return Identifier(parse_namespace(namespace), view)
 
 
+async def _asked(request: Request, caller: Caller) -> Asked:
+    return Asked.of(caller, request.headers.get(DELEGATION))
+
+
+AskedFor = Annotated[Asked, Depends(_asked)]
 OnceKey = Annotated[Once | None, Depends(_once)]
 JsonBody = Annotated[Body, Depends(_body)]
 Levels = Annotated[tuple[str, ...], Depends(_levels)]

@@ -17,6 +17,7 @@ from headgate.catalog.names import parse_namespace
 from headgate.catalog.oauth import PATH as TOKENS
 from headgate.catalog.oauth import token_router
 from headgate.catalog.requests import (
+    AskedFor,
     Caller,
     IcebergRoute,
     JsonBody,
@@ -144,20 +145,26 @@ def _table_routes(router: APIRouter, catalog: EmbeddedCatalog) -> None:
         return respond(catalog.tables.list(levels, page_token, page_size, everything, caller))
 
     @router.post("/v1/namespaces/{namespace}/tables")
-    def create_table(caller: Caller, levels: Levels, body: JsonBody) -> Response:
+    def create_table(caller: Caller, levels: Levels, body: JsonBody, asked: AskedFor) -> Response:
         rights.check_sees_namespace(caller, levels)
-        return respond(catalog.tables.create(levels, body.document, body.once, caller))
+        return respond(catalog.tables.create(levels, body.document, body.once, asked))
 
     @router.get("/v1/namespaces/{namespace}/tables/{table}")
     def load_table(
         caller: Caller,
         name: TableName,
         everything: SeesAll,
+        asked: AskedFor,
         snapshots: str = "all",
         if_none_match: Annotated[str | None, Header()] = None,
     ) -> Response:
         rights.check_sees_table(caller, name)
-        return respond(catalog.tables.load(name, snapshots.lower(), if_none_match, everything))
+        return respond(catalog.tables.load(name, snapshots.lower(), if_none_match, everything, asked))
+
+    @router.get("/v1/namespaces/{namespace}/tables/{table}/credentials")
+    def load_credentials(caller: Caller, name: TableName, everything: SeesAll) -> Response:
+        rights.check_sees_table(caller, name)
+        return respond(catalog.tables.credentials(name, everything, caller))
 
     @router.head("/v1/namespaces/{namespace}/tables/{table}")
     def table_exists(caller: Caller, name: TableName, everything: SeesAll) -> Response:
@@ -175,9 +182,9 @@ def _table_routes(router: APIRouter, catalog: EmbeddedCatalog) -> None:
         return respond(catalog.tables.drop(name, purge, once, caller))
 
     @router.post("/v1/namespaces/{namespace}/register")
-    def register_table(caller: Caller, levels: Levels, body: JsonBody) -> Response:
+    def register_table(caller: Caller, levels: Levels, body: JsonBody, asked: AskedFor) -> Response:
         rights.check_sees_namespace(caller, levels)
-        return respond(catalog.tables.register(levels, body.document, body.once, caller))
+        return respond(catalog.tables.register(levels, body.document, body.once, asked))
 
     @router.post("/v1/tables/rename")
     def rename_table(caller: Caller, body: JsonBody) -> Response:

@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 
 from headgate.access import Principal, Role
 from headgate.catalog.commit import Change, Committer, discarding_unless_applied
+from headgate.catalog.delegation import Asked, Delegation
 from headgate.catalog.errors import (
     CatalogError,
     already_exists,
@@ -29,6 +30,7 @@ from headgate.catalog.names import Identifier, parse_identifier
 from headgate.catalog.once import Answer, Requests
 from headgate.catalog.proposal import is_managed
 from headgate.catalog.rights import Rights, seen_names
+from headgate.errors import StorageUnavailable
 from headgate.model import MANAGED_KEY
 
 log = logging.getLogger(__name__)
@@ -36,13 +38,20 @@ log = logging.getLogger(__name__)
 
 class Tables:
     def __init__(
-        self, iceberg: Iceberg, ledger: Ledger, warehouse: Warehouse, requests: Requests, rights: Rights
+        self,
+        iceberg: Iceberg,
+        ledger: Ledger,
+        warehouse: Warehouse,
+        requests: Requests,
+        rights: Rights,
+        delegation: Delegation,
     ) -> None:
         self._iceberg = iceberg
         self._ledger = ledger
         self._warehouse = warehouse
         self._requests = requests
         self._rights = rights
+        self._delegation = delegation
         self._files = Files(iceberg, ledger, warehouse)
         self._committer = Committer(iceberg, ledger, warehouse, rights)
 
@@ -75,11 +84,19 @@ class Tables:
             raise no_such_table(identifier)
 
     def load(
-        self, identifier: Identifier, snapshots: str, if_none_match: str | None, everything: bool
+        self,
+        identifier: Identifier,
+        snapshots: str,
+        if_none_match: str | None,
+        everything: bool,
+        asked: Asked,
     ) -> Answer:
         self._check_shown(identifier, everything)
         location = self._metadata_location(identifier)
+        self._iceberg.know_places()
         etag = _etag(location, snapshots)
+        if self._delegation.vends(location, asked):
+            if_none_match = None
         if if_none_match is not None and etag in (tag.strip() for tag in if_none_match.split(",")):
             return Answer(304, etag=etag)
         mode = self._iceberg.snapshot_modes.get(snapshots)
@@ -95,11 +112,20 @@ class Tables:
             # Java says it with another spelling of the location.
             message = f"Failed to open input stream for file: {location}"
             raise CatalogError(404, "NotFoundException", message) from error
-        return Answer(200, self._iceberg.render(found), _etag(found.metadataLocation(), snapshots))
+        told = self._delegation.tell(identifier, found.tableMetadata(), asked)
+        etag = _etag(found.metadataLocation(), snapshots)
+        return Answer(200, told.added_to(self._iceberg.render(found)), None if told.keys else etag)
+
+    def credentials(self, identifier: Identifier, everything: bool, caller: Principal) -> Answer:
+        """Keys anew, for who has a table open for long."""
+        self._check_shown(identifier, everything)
+        metadata = self._iceberg.read(self._metadata_location(identifier))
+        return Answer(200, self._delegation.credentials(identifier, metadata, caller))
 
     def create(
-        self, levels: tuple[str, ...], body: Mapping[str, Any], once: Once | None, caller: Principal
+        self, levels: tuple[str, ...], body: Mapping[str, Any], once: Once | None, asked: Asked
     ) -> Answer:
+        caller = asked.caller
         request = self._iceberg.parse("CreateTableRequest", json.dumps(body))
         request.validate()
         identifier = parse_identifier({"namespace": [*levels], "name": request.name()})
@@ -111,13 +137,14 @@ class Tables:
             self._ledger.check_creatable(identifier)
             metadata = self._new(identifier, request)
             if request.stageCreate():
-                return Answer(200, self._iceberg.table_response(metadata))
+                told = self._delegation.tell(identifier, metadata, asked)
+                return Answer(200, told.added_to(self._iceberg.table_response(metadata)))
             with discarding_unless_applied(self._iceberg) as written:
                 new = self._iceberg.write(metadata, None, written.append)
                 self._point(identifier, None, new, once)
-            return self._answer(new)
+            return self._answer(identifier, new, asked)
 
-        return self._requests.run(once, (identifier,), create, self._replay(identifier))
+        return self._requests.run(once, (identifier,), create, self._replay(identifier, asked))
 
     def _new(self, identifier: Identifier, request: Any) -> TableMetadata:
         properties = properties_of(request.properties())
@@ -128,8 +155,9 @@ class Tables:
         return self._iceberg.new_table(request, admitted, properties)
 
     def register(
-        self, levels: tuple[str, ...], body: Mapping[str, Any], once: Once | None, caller: Principal
+        self, levels: tuple[str, ...], body: Mapping[str, Any], once: Once | None, asked: Asked
     ) -> Answer:
+        caller = asked.caller
         request = self._iceberg.parse("RegisterTableRequest", json.dumps(body))
         request.validate()
         identifier = parse_identifier({"namespace": [*levels], "name": request.name()})
@@ -146,9 +174,9 @@ class Tables:
                 before = self._last_metadata(pointer.metadata_location)
                 self._check_managed(caller, identifier, before)
                 self._point(identifier, pointer.metadata_location, metadata, once)
-            return self._answer(metadata)
+            return self._answer(identifier, metadata, asked)
 
-        return self._requests.run(once, (identifier,), register, self._replay(identifier))
+        return self._requests.run(once, (identifier,), register, self._replay(identifier, asked))
 
     def _readable(self, metadata_location: str) -> TableMetadata:
         try:
@@ -240,9 +268,9 @@ class Tables:
 
         def commit() -> Answer:
             (new,) = self._committer.commit([Change(identifier, request)], once, 200, caller)
-            return self._answer(new)
+            return self._answer(identifier, new, Asked(caller))
 
-        return self._requests.run(once, (identifier,), commit, self._replay(identifier))
+        return self._requests.run(once, (identifier,), commit, self._replay(identifier, Asked(caller)))
 
     def commit_all(self, body: Mapping[str, Any], once: Once | None, caller: Principal) -> Answer:
         request = self._iceberg.parse("CommitTransactionRequest", json.dumps(body))
@@ -268,19 +296,20 @@ class Tables:
             raise no_such_table(identifier)
         return pointer.metadata_location
 
-    def _answer(self, metadata: TableMetadata) -> Answer:
+    def _answer(self, identifier: Identifier, metadata: TableMetadata, asked: Asked) -> Answer:
         with _applied("The commit was applied"):
-            etag = _etag(metadata.metadataFileLocation(), "all")
-            return Answer(200, self._iceberg.table_response(metadata), etag)
+            told = self._delegation.tell(identifier, metadata, asked)
+            etag = None if told.keys else _etag(metadata.metadataFileLocation(), "all")
+            return Answer(200, told.added_to(self._iceberg.table_response(metadata)), etag)
 
-    def _replay(self, identifier: Identifier) -> Callable[[Outcome], Answer]:
+    def _replay(self, identifier: Identifier, asked: Asked) -> Callable[[Outcome], Answer]:
         def replay(outcome: Outcome) -> Answer:
             with _applied("The request with this Idempotency-Key was applied"):
                 location = outcome.metadata_location
                 if location is None or not self._iceberg.exists(location):
                     # Superseded and removed since; the spec allows a newer state of the table here.
                     location = self._metadata_location(identifier)
-                return self._answer(self._iceberg.read(location))
+                return self._answer(identifier, self._iceberg.read(location), asked)
 
         return replay
 
@@ -292,7 +321,7 @@ def _applied(what: str) -> Iterator[None]:
         yield
     except Py4JJavaError as error:
         raise commit_unknown(f"{what}, but then: {from_java(error).message}") from error
-    except CatalogError as error:
+    except (CatalogError, StorageUnavailable) as error:
         raise commit_unknown(f"{what}, but then: {error.message}") from error
 
 

@@ -122,6 +122,12 @@ def enable(
     metadata: MetadataOption = None,
     partition: PartitionOption = None,
     event_time: EventTimeOption = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            help="A storage (`headgate storage list`) or s3://BUCKET/PREFIX. [default: the warehouse]"
+        ),
+    ] = None,
     data: DataOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -148,6 +154,7 @@ def enable(
         "deletes": deletes,
         "readers": None if readers is None else _names(readers),
         "envelope": envelope,
+        "storage": storage,
     }
     with connect(data) as client:
         found = client.post("tables", body=_said(wanted))

@@ -15,6 +15,7 @@ from headgate.server.app import Check, create_app
 from headgate.server.doors import gate_of
 from headgate.server.parts import embedded_parts
 from headgate.server.public import PublicServer
+from headgate.storage import Integrations, Places
 from headgate.store import Store
 
 NAME = "server"
@@ -38,9 +39,20 @@ def serve(runtime: Runtime, instance: str) -> int:
     store = Store.open(runtime.settings.store_url)
     try:
         gate = gate_of(runtime, store)
-        with Heartbeat(store, NAME, instance) as heart, embedded_parts(runtime, store, gate) as parts:
+        places = Places.of(runtime.settings, Integrations(store.engine))
+        with (
+            Heartbeat(store, NAME, instance) as heart,
+            embedded_parts(runtime, store, gate, places) as parts,
+        ):
             app = create_app(
-                runtime, store, mounts=parts.mounts, checks=parts.checks, instance=instance, gate=gate
+                runtime,
+                store,
+                mounts=parts.mounts,
+                checks=parts.checks,
+                instance=instance,
+                gate=gate,
+                places=places,
+                used=parts.used,
             )
             server = uvicorn.Server(
                 uvicorn.Config(

@@ -20,6 +20,7 @@ from headgate.server.api.credentials import credentials_router
 from headgate.server.api.maintenance import maintenance_router
 from headgate.server.api.sql import sql_router
 from headgate.server.api.statements import statements_router
+from headgate.server.api.storage import storage_router
 from headgate.server.api.tables import tables_router
 from headgate.server.api.topics import topics_router
 from headgate.server.doors import Doorkeeper, gate_of
@@ -30,6 +31,7 @@ from headgate.server.overview import Overview
 from headgate.statements.declared import DeclaredTables
 from headgate.statements.execute import Executor
 from headgate.statements.tables import TopicTables
+from headgate.storage import Integrations, Places
 from headgate.store import SqlObjects, Statements, Store
 
 API = "/api/v1"
@@ -46,12 +48,17 @@ def create_app(
     checks: Mapping[str, Check] | None = None,
     instance: str = "",
     gate: Gate | None = None,
+    places: Places | None = None,
+    used: Callable[[str], bool] = lambda _: False,
 ) -> FastAPI:
     """`mounts` are the embedded registry and catalog, by path; `/healthz` asks all `checks` and the store.
 
-    `gate` is made as the settings say where none is given.
+    `gate` is made as the settings say where none is given, and so are `places`; `used` tells whether the
+    embedded catalog has tables in a place.
     """
     found = Overview(runtime, store)
+    embedded = runtime.settings.catalog.uri is None
+    places = places or Places.of(runtime.settings, Integrations(store.engine))
     topics = Topics(runtime.kafka_access)
     app = FastAPI(
         title="Headgate",
@@ -65,7 +72,7 @@ def create_app(
     app.add_middleware(Doorkeeper, gate=gate or gate_of(runtime, store))
     app.add_middleware(OwnOrigin)
     answer_failures(app)
-    tables = tables_router(store, topics, Offsets(runtime.kafka_access))
+    tables = tables_router(store, topics, Offsets(runtime.kafka_access), embedded)
     routers = (
         control_router(found),
         tables,
@@ -74,6 +81,7 @@ def create_app(
         statements_router(store, found.records),
         sql_router(executor(runtime, store, topics)),
         credentials_router(store),
+        storage_router(store, runtime.warehouse if embedded else None, used, places.forget),
     )
     for router in routers:
         app.include_router(router, prefix=API, responses=RESPONSES)

@@ -1,6 +1,6 @@
 """The embedded registry and catalog with the JVM behind them, as far as no URL replaces them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -15,6 +15,7 @@ from headgate.registry.compatibility import AvroCompatibility
 from headgate.registry.routes import registry_router
 from headgate.registry.service import RegistryService
 from headgate.server.app import Check
+from headgate.storage import Integrations, Places
 from headgate.store import Store
 
 
@@ -24,14 +25,24 @@ class Parts:
 
     mounts: Mapping[str, APIRouter]
     checks: Mapping[str, Check]
+    # Whether the embedded catalog has tables in a place.
+    used: Callable[[str], bool]
+
+
+def _not_known(_: str) -> bool:
+    """A catalog of yours keeps its own."""
+    return False
 
 
 @contextmanager
-def embedded_parts(runtime: Runtime, store: Store, gate: Gate) -> Iterator[Parts]:
+def embedded_parts(
+    runtime: Runtime, store: Store, gate: Gate, places: Places | None = None
+) -> Iterator[Parts]:
     """Open while the block lasts; the JVM ends with it."""
     settings = runtime.settings
     mounts: dict[str, APIRouter] = {}
     checks: dict[str, Check] = {}
+    used: Callable[[str], bool] = _not_known
     with ExitStack() as opened:
         if settings.registry.url is None or settings.catalog.uri is None:
             jvm = opened.enter_context(Jvm(settings.jars_folder))
@@ -48,8 +59,10 @@ def embedded_parts(runtime: Runtime, store: Store, gate: Gate) -> Iterator[Parts
                     settings.warehouse,
                     (settings.namespace,),
                     settings.catalog.locations,
+                    places or Places.of(settings, Integrations(store.engine)),
                 )
             )
             mounts["/iceberg"] = catalog_router(catalog, gate, settings.public.url)
             checks["catalog"] = lambda: catalog.namespaces.list((), None, 1, LOCAL)
-        yield Parts(mounts, checks)
+            used = catalog.has_tables_in
+        yield Parts(mounts, checks, used)

@@ -48,14 +48,17 @@ class JavaClient:
         return self._iceberg.catalog.TableIdentifier.of(levels, table)
 
     def create(self, name: str, **properties: str) -> Any:
+        builder = self.catalog.buildTable(self.identifier(name), self.schema())
+        for key, value in properties.items():
+            builder = builder.withProperty(key.replace("_", "-"), value)
+        return builder.create()
+
+    def schema(self) -> Any:
         types = self._iceberg.types.Types
         columns = self._java.java.util.ArrayList()
         columns.add(types.NestedField.optional(1, "id", types.LongType.get()))
         columns.add(types.NestedField.optional(2, "name", types.StringType.get()))
-        builder = self.catalog.buildTable(self.identifier(name), self._iceberg.Schema(columns))
-        for key, value in properties.items():
-            builder = builder.withProperty(key.replace("_", "-"), value)
-        return builder.create()
+        return self._iceberg.Schema(columns)
 
     def load(self, name: str) -> Any:
         return self.catalog.loadTable(self.identifier(name))

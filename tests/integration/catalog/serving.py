@@ -16,9 +16,10 @@ from headgate.access import Gate, LocalKeys
 from headgate.access.credentials import Credentials
 from headgate.access.tokens import Tokens
 from headgate.catalog import EmbeddedCatalog, catalog_router
-from headgate.config import load_settings
+from headgate.config import Storage, load_settings
 from headgate.embedded.ports import LOOPBACK, free_port
 from headgate.jvm import Jvm
+from headgate.storage import Integrations, Places
 from headgate.store import Store
 
 ENGINE_KEY = "the-key-of-the-tests-engine"
@@ -51,7 +52,15 @@ def application(catalog: EmbeddedCatalog, gate: Gate) -> FastAPI:
 class Service:
     """One catalog on `folder`, served until it is closed. Another one on the same folder is a restart."""
 
-    def __init__(self, jvm: Jvm, folder: Path, required: bool = False, allowed: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        jvm: Jvm,
+        folder: Path,
+        required: bool = False,
+        allowed: tuple[str, ...] = (),
+        storage: Storage | None = None,
+    ) -> None:
+        self.storage = storage
         self.folder = folder
         self.required = required
         self.allowed = allowed
@@ -64,8 +73,10 @@ class Service:
     def __enter__(self) -> Self:
         self._store = Store.open(f"sqlite:///{self.folder / 'control.db'}")
         self.doors = Doors.of(self._store, self.required)
+        self.integrations = Integrations(self._store.engine)
+        places = None if self.storage is None else Places(self.storage, self.integrations)
         self._catalog = EmbeddedCatalog(
-            self.jvm, self.database, self.warehouse.as_uri(), ("local",), self.allowed
+            self.jvm, self.database, self.warehouse.as_uri(), ("local",), self.allowed, places
         )
         app = application(self._catalog, self.doors.gate)
         config = uvicorn.Config(app, LOOPBACK, self.port, log_level="warning")

@@ -166,6 +166,11 @@ ATTEMPTS = [
     ),
     Attempt("GET /namespaces/{namespace}/tables", SEE, lambda http, to: http.get(f"{to.path}/tables")),
     Attempt("GET /namespaces/{namespace}/tables/{table}", SEE, lambda http, to: http.get(to.table.path)),
+    Attempt(
+        "GET /namespaces/{namespace}/tables/{table}/credentials",
+        SEE,
+        lambda http, to: http.get(f"{to.table.path}/credentials"),
+    ),
     Attempt("HEAD /namespaces/{namespace}/tables/{table}", SEE, lambda http, to: http.head(to.table.path)),
     Attempt(
         "POST /namespaces/{namespace}/tables/{table}/metrics",

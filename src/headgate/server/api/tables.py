@@ -13,6 +13,8 @@ from headgate.model import OnError, Start, StartKind, TableSpec, Topic
 from headgate.options import TableOptions
 from headgate.server import overview
 from headgate.server.api.spec import ResumeRequest, TableRequest
+from headgate.storage import Integrations
+from headgate.storage.places import check_storage
 from headgate.store import Store, TableRecord
 
 EVENTS = 50
@@ -20,8 +22,8 @@ ENDING = ("disabled", "purged")
 ACCEPTABLE = ("new-topic", "lost")
 
 
-def tables_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
-    """Requests are written down; the engine carries them out."""
+def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool = True) -> APIRouter:
+    """Requests are written down; the engine carries them out. `embedded`: the catalog is ours."""
     router = APIRouter(prefix="/tables", tags=["tables"])
 
     @router.get("", summary="List the tables")
@@ -32,6 +34,7 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
     def enable(wanted: TableRequest) -> dict[str, Any]:
         spec = wanted.spec()
         _not_dead_letters(spec, store)
+        _known_storage(spec, store, embedded)
         topic = topics.describe(spec.topic)
         if topic.internal:
             raise InvalidRequest(f"Topic '{spec.topic}' is internal to Kafka.")
@@ -116,6 +119,17 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
         return {"token": token}
 
     return router
+
+
+def _known_storage(spec: TableSpec, store: Store, embedded: bool) -> None:
+    if spec.storage is None:
+        return
+    if not embedded:
+        raise InvalidRequest(
+            f"Where table '{spec.topic}' lies is for your own catalog to say.",
+            "Storage of a table's own is for the embedded catalog.",
+        )
+    check_storage(spec.storage, Integrations(store.engine))
 
 
 def settled(start: Start, topic: Topic, offsets: Offsets) -> Start:
