@@ -246,6 +246,9 @@ class Catalog(Section):
     warehouse: str | None = Field(
         None, description="Where tables are stored (embedded catalog), or the warehouse's name (your own)."
     )
+    database: str | None = Field(
+        None, description="SQLAlchemy URL of the embedded catalog's database; none is SQLite."
+    )
     locations: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
         (), description="Further places where tables may lie (embedded)."
     )
@@ -449,8 +452,8 @@ class Settings(Section):
         return self.store.url or f"sqlite:///{self.data / 'control.db'}"
 
     @property
-    def catalog_db(self) -> Path:
-        return self.data / "catalog.db"
+    def catalog_db(self) -> Path | str:
+        return self.catalog.database or self.data / "catalog.db"
 
     @property
     def checkpoints(self) -> str:

@@ -42,13 +42,15 @@ def stack(lake: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             "AWS_ENDPOINT_URL_STS": sts,
             "HEADGATE_CATALOG__WAREHOUSE": f"s3://{LAKE}/warehouse",
         }
-        with Stack(data, **more) as stack:
+        with Stack(data, None, **more) as stack:
             yield stack
 
 
-def connection(stack: Stack, attached: str) -> duckdb.DuckDBPyConnection:
+def connection(stack: Stack) -> duckdb.DuckDBPyConnection:
+    """With keys of its own: it asks the catalog for none."""
     made = duckdb_with("avro", "httpfs", "iceberg", "delta")
-    made.execute(f"ATTACH 'warehouse' AS lake (TYPE iceberg, ENDPOINT '{stack.runtime.iceberg}', {attached})")
+    said = "AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none'"
+    made.execute(f"ATTACH 'warehouse' AS lake (TYPE iceberg, ENDPOINT '{stack.runtime.iceberg}', {said})")
     return made
 
 
@@ -99,7 +101,7 @@ def test_the_warehouse_is_in_s3(stack: Stack, lake: ObjectStore) -> None:
     sync(stack, topic)
     location = shown(stack, topic.topic)["detail"]["location"]
     assert location.startswith(f"s3://{LAKE}/warehouse/local/")
-    with connection(stack, "AUTHORIZATION_TYPE 'none'") as made:
+    with connection(stack) as made:
         own_keys(made, lake)
         check_both(made, stack, topic)
         topic.evolve()
@@ -111,7 +113,7 @@ def test_the_warehouse_is_in_s3(stack: Stack, lake: ObjectStore) -> None:
         topic.put((8, "eu"), {"id": 8, "name": "last", "amount": None, "v2": None})
         topic.flush()
         sync(stack, topic)
-    with connection(stack, "AUTHORIZATION_TYPE 'none'") as made:
+    with connection(stack) as made:
         own_keys(made, lake)
         check_both(made, stack, topic)
     own = {"s3.access-key-id": KEY, "s3.secret-access-key": SECRET}

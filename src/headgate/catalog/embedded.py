@@ -1,9 +1,10 @@
-"""The embedded catalog: Iceberg's own classes on one side, one SQLite file on the other."""
+"""The embedded catalog: Iceberg's own classes on one side, one database on the other."""
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
+from headgate.catalog.database import Database
 from headgate.catalog.delegation import Delegation
 from headgate.catalog.iceberg import Iceberg
 from headgate.catalog.ledger import Ledger
@@ -28,13 +29,14 @@ class EmbeddedCatalog:
     def __init__(
         self,
         jvm: Jvm,
-        database: Path,
+        database: Database,
         warehouse: str,
         reserved: tuple[str, ...] | None = None,
         allowed: Iterable[str] = (),
         places: Places | None = None,
     ) -> None:
-        database.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(database, Path):
+            database.parent.mkdir(parents=True, exist_ok=True)
         root = Warehouse.at(warehouse, allowed, tuple if places is None else places.roots)
         self._iceberg = Iceberg(jvm, database, root.root, places)
         self._ledger = Ledger(database)

@@ -3,18 +3,17 @@
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
+from headgate.catalog.database import Database, jdbc_properties
 from headgate.catalog.errors import bad_request, commit_failed, from_java, java_class
 from headgate.catalog.names import Identifier, stored_levels
 from headgate.catalog.schema import CATALOG
 from headgate.jvm import Jvm
 from headgate.model import FORMATS_KEY, TableFormat
 from headgate.storage import Place, Places
-from headgate.store.database import BUSY_TIMEOUT_MS
 
 # Java objects have no types here; the names say which class of Iceberg they are.
 TableMetadata = Any
@@ -31,7 +30,7 @@ FILE_IO = "org.apache.iceberg.io.ResolvingFileIO"
 class Iceberg:
     """The gateway's side of things: no state of its own but open handles."""
 
-    def __init__(self, jvm: Jvm, database: Path, warehouse: str, places: Places | None = None) -> None:
+    def __init__(self, jvm: Jvm, database: Database, warehouse: str, places: Places | None = None) -> None:
         self._jvm = jvm
         self._places = places
         self._lock = threading.Lock()
@@ -272,19 +271,14 @@ def _version(metadata_location: str | None) -> int:
     return int(head) if dash and head.isdecimal() else -1
 
 
-def _jdbc_properties(database: Path, warehouse: str) -> dict[str, str]:
+def _jdbc_properties(database: Database, warehouse: str) -> dict[str, str]:
     return {
-        "uri": f"jdbc:sqlite:{database}",
+        **jdbc_properties(database),
         "warehouse": warehouse,
         "io-impl": FILE_IO,
         "clients": "4",
         "jdbc.schema-version": "V1",
         "jdbc.strict-mode": "true",
-        "jdbc.journal_mode": "WAL",
-        "jdbc.synchronous": "FULL",
-        "jdbc.busy_timeout": str(BUSY_TIMEOUT_MS),
-        # JdbcCatalog looks for child namespaces with LIKE, which SQLite compares without case otherwise.
-        "jdbc.case_sensitive_like": "true",
     }
 
 

@@ -1,6 +1,6 @@
 """The catalog's database: pointers, locations, batches and idempotency keys, changed together or not at all.
 
-Several processes may share the file: what is right is decided by the statements here, never by locks in this
+Several processes may share it: what is right is decided by the statements here, never by locks in this
 process.
 """
 
@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-from sqlalchemy import URL, ColumnElement, Connection, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from headgate.catalog import schema
+from headgate.catalog.database import Database, sql_url
 from headgate.catalog.errors import (
     CatalogError,
     already_exists,
@@ -26,7 +26,7 @@ from headgate.catalog.idempotency import LIFETIME_SECONDS, Once, Outcome, check_
 from headgate.catalog.locations import Footprint
 from headgate.catalog.names import Identifier, stored_namespace
 from headgate.catalog.schema import CATALOG, batches, internal, locations, namespaces, outcomes, tables
-from headgate.store.database import open_database, reading
+from headgate.store.database import CATALOG_LOCK, open_database, reading
 
 TABLE, VIEW = "TABLE", "VIEW"
 
@@ -66,10 +66,10 @@ class Move:
 
 
 class Ledger:
-    """The database file. Every method that changes something is one transaction."""
+    """The database. Every method that changes something is one transaction."""
 
-    def __init__(self, database: Path) -> None:
-        self._engine = open_database(URL.create("sqlite", database=str(database)).render_as_string())
+    def __init__(self, database: Database) -> None:
+        self._engine = open_database(sql_url(database).render_as_string(hide_password=False), CATALOG_LOCK)
         schema.create_all(self._engine)
 
     def close(self) -> None:
@@ -187,7 +187,7 @@ class Ledger:
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        """BEGIN IMMEDIATE … COMMIT. What is raised says whether something may have been applied."""
+        """One at a time in all processes. What is raised says whether something may have been applied."""
         with self._engine.connect() as connection:
             try:
                 transaction = connection.begin()

@@ -59,7 +59,9 @@ class Service:
         required: bool = False,
         allowed: tuple[str, ...] = (),
         storage: Storage | None = None,
+        database: str | None = None,
     ) -> None:
+        self._url = database
         self.storage = storage
         self.folder = folder
         self.required = required
@@ -71,12 +73,12 @@ class Service:
         self.uri = f"http://{LOOPBACK}:{self.port}/iceberg"
 
     def __enter__(self) -> Self:
-        self._store = Store.open(f"sqlite:///{self.folder / 'control.db'}")
+        self._store = Store.open(self._url or f"sqlite:///{self.folder / 'control.db'}")
         self.doors = Doors.of(self._store, self.required)
         self.integrations = Integrations(self._store.engine)
         places = None if self.storage is None else Places(self.storage, self.integrations)
         self._catalog = EmbeddedCatalog(
-            self.jvm, self.database, self.warehouse.as_uri(), ("local",), self.allowed, places
+            self.jvm, self._url or self.database, self.warehouse.as_uri(), ("local",), self.allowed, places
         )
         app = application(self._catalog, self.doors.gate)
         config = uvicorn.Config(app, LOOPBACK, self.port, log_level="warning")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import boto3
@@ -56,10 +57,11 @@ def own_jvm(aws: str, jvm: Jvm) -> Iterator[Jvm]:
 @pytest.fixture(scope="module")
 def service(own_jvm: Jvm, aws: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with Service(own_jvm, tmp_path_factory.mktemp("vending"), storage=Storage()) as service:
-        store = {"region": "us-east-1", "endpoint": aws, "path_style": True}
-        service.integrations.add(Place("vault", "vault", "t", role_arn=ROLE, external_id="x-1", **store))
-        sealed = {"encryption": "kms", "kms_key": KMS_KEY}
-        service.integrations.add(Place("plain", "plain", "t", **sealed, **store))
+        there = Place(None, "any", "t", region="us-east-1", endpoint=aws, path_style=True)
+        vault = replace(there, name="vault", bucket="vault", role_arn=ROLE, external_id="x-1")
+        service.integrations.add(vault)
+        sealed = replace(there, name="plain", bucket="plain", encryption="kms", kms_key=KMS_KEY)
+        service.integrations.add(sealed)
         for namespace in ("mine", "local"):
             service.post("/namespaces", {"namespace": [namespace]})
         yield service
