@@ -48,7 +48,7 @@ def test_every_acknowledged_commit_is_there(servers: list[Service]) -> None:
     tables = [RawTable(servers[number % 2], "db", "contended") for number in range(WRITERS)]
 
     def write(number: int) -> list[str]:
-        acknowledged = []
+        acknowledged: list[str] = []
         while len(acknowledged) < COMMITS:
             name = f"w{number}-{len(acknowledged)}"
             table = tables[number]
