@@ -83,6 +83,7 @@ class Some:
     """Some records of a scenario."""
 
     name = "orders"
+    counted = "orders"
 
     def __init__(self, whole: Orders, records: list[Record]) -> None:
         self._whole = whole
@@ -224,6 +225,15 @@ def test_what_there_is(stack: Stack, shop: Shop) -> None:
     assert "4 days past them" in plan
     made = stack.run("sql", "-e", "SHOW CREATE TABLE `shop.in-time`").stdout
     assert "  `paid_by` STRING" in made
+
+
+def test_hotels_are_tables_too(stack: Stack) -> None:
+    written = stack.json("datagen", "hotels", "--limit", "20", "--prefix", "stay.")["topics"]
+    assert written["stay.bookings"] >= 20
+    names = [row[0] for row in stack.json("sql", "-e", "SHOW TABLES LIKE 'stay.%'")[0]["rows"]]
+    assert names == sorted(written)
+    described = {row[0]: row[1] for row in stack.json("sql", "-e", "DESCRIBE `stay.bookings`")[0]["rows"]}
+    assert (described["check_in"], described["booked_at"]) == ("BIGINT", "TIMESTAMP_LTZ")
 
 
 def test_the_key_is_nowhere_to_be_seen(stack: Stack, shop: Shop) -> None:

@@ -19,12 +19,15 @@ INTERRUPTED = 130
 
 class ScenarioName(StrEnum):
     ORDERS = "orders"
+    HOTELS = "hotels"
 
 
 def datagen(
-    scenario: Annotated[ScenarioName, typer.Argument(metavar="SCENARIO", help="What kind of data: orders.")],
+    scenario: Annotated[
+        ScenarioName, typer.Argument(metavar="SCENARIO", help="What kind of data: orders or hotels.")
+    ],
     limit: Annotated[
-        int | None, typer.Option(min=1, help="How many orders. Without it, until Ctrl-C.")
+        int | None, typer.Option(min=1, help="How many orders or bookings. Without it, until Ctrl-C.")
     ] = None,
     rate: Annotated[
         float | None, typer.Option(help="Records per second. Without it, as fast as possible.")
@@ -35,9 +38,9 @@ def datagen(
     json: JsonOption = False,
 ) -> None:
     """Write made-up data into topics, which are created if they are missing."""
-    from headgate.datagen import Orders, produce
+    from headgate.datagen import Hotels, Orders, Scenario, produce
 
-    made = Orders(seed)
+    made: Scenario = Orders(seed) if scenario is ScenarioName.ORDERS else Hotels(seed)
     with connect(data) as client:
         kafka, registry = kafka_access(client, data), registry_access(client, data)
     started = time.monotonic()
@@ -46,7 +49,7 @@ def datagen(
         def report(acknowledged: Mapping[str, int]) -> None:
             done, total = sum(acknowledged.values()), None
             if limit is not None:
-                done, total = acknowledged[f"{prefix}orders"], limit
+                done, total = acknowledged[f"{prefix}{made.counted}"], limit
             shown.update(f"{scenario.value}: {sum(acknowledged.values())} records", done, total)
 
         written = produce(

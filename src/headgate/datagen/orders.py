@@ -5,28 +5,25 @@ Everything follows from the seed, the clock included: it begins at START_MS and 
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import Enum, auto
 from random import Random
 from typing import Any
 
-from headgate.datagen.avro import compile_schema, wire_header
 from headgate.datagen.orders_schemas import CHANNELS, METHODS, SCHEMAS
-from headgate.datagen.scenario import Record, Schema
-from headgate.datagen.shop import DAY_MS, Customer, Shop, money
+from headgate.datagen.scenario import Record
+from headgate.datagen.seeded import Seeded
+from headgate.datagen.shop import DAY_MS, HUNDRED, Customer, Shop, money, shuffled
 from headgate.datagen.words import CAMPAIGNS, NOTES
-from headgate.errors import InvalidRequest
 
 START_MS = 1_735_689_600_000  # 2025-01-01T00:00:00Z
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 LONGEST_GAP_MS = 800
-GREATEST_SEED = 9_000_000_000
 ORDERS_PER_SEED = 1_000_000_000  # so that orders of two seeds never have the same id
 
 FIRST_PRODUCTS = 50
 FIRST_CUSTOMERS = 100
-HUNDRED = 100
 
 
 class Fate(Enum):
@@ -60,30 +57,16 @@ FEE_EUROS_PER_CENT = 0.000140625
 LINES = (1, 1, 1, 1, 2, 2, 3, 4)
 QUANTITIES = (1, 1, 1, 1, 1, 2, 2, 3, 4, 6)
 
-_ENCODERS = {topic: compile_schema(schema) for topic, schema in SCHEMAS.items()}
 
-
-class Orders:
+class Orders(Seeded):
     """The topics `products`, `customers`, `orders` and `payments`. The limit counts orders."""
 
     name = "orders"
+    counted = "orders"
+    schemas = SCHEMAS
 
-    def __init__(self, seed: int = 1) -> None:
-        if not 0 <= seed <= GREATEST_SEED:
-            raise InvalidRequest(f"{seed} is no seed.", f"Choose one from 0 to {GREATEST_SEED}.")
-        self.seed = seed
-
-    @property
-    def schemas(self) -> Mapping[str, Schema]:
-        return SCHEMAS
-
-    def records(self, limit: int | None = None) -> Iterator[Record]:
-        if limit is not None and limit < 0:
-            raise InvalidRequest(f"There cannot be {limit} orders.")
+    def _tell(self, limit: int | None) -> Iterator[Record]:
         return _Run(self.seed).records(limit)
-
-    def encode(self, record: Record, schema_id: int) -> bytes:
-        return wire_header(schema_id) + _ENCODERS[record.topic](record.value)
 
 
 def counts(limit: int, seed: int = 1) -> dict[str, int]:
@@ -120,8 +103,8 @@ class _Run:
         while limit is None or number < limit:
             place = number % HUNDRED
             if place == 0:
-                fates = self._shuffled(FATES, Fate.IN_TIME)
-                changes = self._shuffled(CHANGES, Change.NOTHING)
+                fates = shuffled(self._random, FATES, Fate.IN_TIME)
+                changes = shuffled(self._random, CHANGES, Change.NOTHING)
             number += 1
             self._now += 1 + int(self._random.random() * LONGEST_GAP_MS)
             while coming and coming[0][0] <= self._now:
@@ -142,15 +125,6 @@ class _Run:
         for _ in range(FIRST_CUSTOMERS):
             customer = self._shop.new_customer(self._now)
             yield Record("customers", customer.id.encode(), customer.value, self._now)
-
-    def _shuffled(self, rare: Mapping[Any, int], common: Enum) -> list[Any]:
-        """A hundred of them, the common one where the rare ones leave room."""
-        found: list[Any] = [common] * HUNDRED
-        found[: sum(rare.values())] = [kind for kind, count in rare.items() for _ in range(count)]
-        for i in range(HUNDRED - 1, 0, -1):
-            j = int(self._random.random() * (i + 1))
-            found[i], found[j] = found[j], found[i]
-        return found
 
     def _change(self, change: Change) -> Record:
         if change is Change.PRODUCT:

@@ -10,7 +10,7 @@ CHANNELS = ("WEB", "APP", "STORE", "PHONE")
 METHODS = ("CARD", "TRANSFER", "WALLET", "INVOICE")
 
 
-def _field(name: str, kind: Any, doc: str = "") -> dict[str, Any]:
+def avro_field(name: str, kind: Any, doc: str = "") -> dict[str, Any]:
     field: dict[str, Any] = {"name": name, "type": kind}
     if doc:
         field["doc"] = doc
@@ -19,20 +19,22 @@ def _field(name: str, kind: Any, doc: str = "") -> dict[str, Any]:
     return field
 
 
-def _record(name: str, *fields: dict[str, Any], doc: str = "") -> Schema:
+def avro_record(
+    name: str, *fields: dict[str, Any], doc: str = "", namespace: str = "headgate.orders"
+) -> Schema:
     found: Schema = {"type": "record", "name": name, "fields": list(fields)}
-    return found | ({"doc": doc, "namespace": "headgate.orders"} if doc else {})
+    return found | ({"doc": doc, "namespace": namespace} if doc else {})
 
 
-def _enum(name: str, symbols: tuple[str, ...]) -> Schema:
+def avro_enum(name: str, symbols: tuple[str, ...]) -> Schema:
     return {"type": "enum", "name": name, "symbols": list(symbols)}
 
 
-def _decimal(precision: int) -> Schema:
+def decimal(precision: int) -> Schema:
     return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": 2}
 
 
-def _optional(kind: Any) -> list[Any]:
+def optional(kind: Any) -> list[Any]:
     return ["null", kind]
 
 
@@ -41,85 +43,85 @@ MICROS = {"type": "long", "logicalType": "timestamp-micros"}
 DATE = {"type": "int", "logicalType": "date"}
 TEXTS = {"type": "map", "values": "string"}
 
-ADDRESS = _record(
+ADDRESS = avro_record(
     "Address",
-    _field("street", "string"),
-    _field("house_number", "int"),
-    _field("town", "string"),
-    _field("postcode", _optional("string")),
-    _field("country", "string", "ISO 3166, two letters."),
+    avro_field("street", "string"),
+    avro_field("house_number", "int"),
+    avro_field("town", "string"),
+    avro_field("postcode", optional("string")),
+    avro_field("country", "string", "ISO 3166, two letters."),
 )
 
-CUSTOMER = _record(
+CUSTOMER = avro_record(
     "Customer",
-    _field("customer_id", "string"),
-    _field("full_name", "string"),
-    _field("email", "string"),
-    _field("tier", _enum("Tier", TIERS)),
-    _field("born_on", _optional(DATE)),
-    _field("home", ADDRESS),
-    _field("newsletter", "boolean"),
-    _field("points", "int"),
-    _field("labels", TEXTS),
-    _field("registered_at", MILLIS),
-    _field("updated_at", MICROS),
+    avro_field("customer_id", "string"),
+    avro_field("full_name", "string"),
+    avro_field("email", "string"),
+    avro_field("tier", avro_enum("Tier", TIERS)),
+    avro_field("born_on", optional(DATE)),
+    avro_field("home", ADDRESS),
+    avro_field("newsletter", "boolean"),
+    avro_field("points", "int"),
+    avro_field("labels", TEXTS),
+    avro_field("registered_at", MILLIS),
+    avro_field("updated_at", MICROS),
     doc="A customer, as of updated_at. The key is customer_id.",
 )
 
-PRODUCT = _record(
+PRODUCT = avro_record(
     "Product",
-    _field("sku", "string"),
-    _field("title", "string"),
-    _field("category", _enum("Category", CATEGORIES)),
-    _field("unit_price", _decimal(10)),
-    _field("weight_kg", "double"),
-    _field("in_stock", "long"),
-    _field("colours", {"type": "array", "items": "string"}),
-    _field(
+    avro_field("sku", "string"),
+    avro_field("title", "string"),
+    avro_field("category", avro_enum("Category", CATEGORIES)),
+    avro_field("unit_price", decimal(10)),
+    avro_field("weight_kg", "double"),
+    avro_field("in_stock", "long"),
+    avro_field("colours", {"type": "array", "items": "string"}),
+    avro_field(
         "packaging",
-        _optional(_record("Packaging", _field("length_mm", "int"), _field("fragile", "boolean"))),
+        optional(avro_record("Packaging", avro_field("length_mm", "int"), avro_field("fragile", "boolean"))),
     ),
-    _field("discontinued", "boolean"),
-    _field("updated_at", MILLIS),
+    avro_field("discontinued", "boolean"),
+    avro_field("updated_at", MILLIS),
     doc="A product, as of updated_at. The key is sku.",
 )
 
-ORDER_LINE = _record(
+ORDER_LINE = avro_record(
     "OrderLine",
-    _field("sku", "string"),
-    _field("quantity", "int"),
-    _field("unit_price", _decimal(10), "The product's price when the order was placed."),
+    avro_field("sku", "string"),
+    avro_field("quantity", "int"),
+    avro_field("unit_price", decimal(10), "The product's price when the order was placed."),
 )
 
-ORDER = _record(
+ORDER = avro_record(
     "Order",
-    _field("order_id", "long"),
-    _field("customer_id", "string"),
-    _field("placed_at", MILLIS),
-    _field("channel", _enum("Channel", CHANNELS)),
-    _field("lines", {"type": "array", "items": ORDER_LINE}),
-    _field("voucher", _optional(_decimal(8)), "Taken off the sum of the lines."),
-    _field("total", _decimal(12)),
-    _field("ship_to", ADDRESS),
-    _field("deliver_by", _optional(DATE)),
-    _field("note", _optional("string")),
-    _field("express", "boolean"),
-    _field("tags", TEXTS),
+    avro_field("order_id", "long"),
+    avro_field("customer_id", "string"),
+    avro_field("placed_at", MILLIS),
+    avro_field("channel", avro_enum("Channel", CHANNELS)),
+    avro_field("lines", {"type": "array", "items": ORDER_LINE}),
+    avro_field("voucher", optional(decimal(8)), "Taken off the sum of the lines."),
+    avro_field("total", decimal(12)),
+    avro_field("ship_to", ADDRESS),
+    avro_field("deliver_by", optional(DATE)),
+    avro_field("note", optional("string")),
+    avro_field("express", "boolean"),
+    avro_field("tags", TEXTS),
     doc="An order that was placed. The key is order_id, as text.",
 )
 
-PAYMENT = _record(
+PAYMENT = avro_record(
     "Payment",
-    _field("payment_id", "string"),
-    _field("order_id", "long"),
-    _field("customer_id", "string"),
-    _field("amount", _decimal(12)),
-    _field("method", _enum("Method", METHODS)),
-    _field("card_ending", _optional("string")),
-    _field("paid_at", MICROS),
-    _field("confirmation", "string"),
-    _field("fee", "double"),
-    _field("risk", "float"),
+    avro_field("payment_id", "string"),
+    avro_field("order_id", "long"),
+    avro_field("customer_id", "string"),
+    avro_field("amount", decimal(12)),
+    avro_field("method", avro_enum("Method", METHODS)),
+    avro_field("card_ending", optional("string")),
+    avro_field("paid_at", MICROS),
+    avro_field("confirmation", "string"),
+    avro_field("fee", "double"),
+    avro_field("risk", "float"),
     doc="A payment of an order, perhaps not for the first time. The key is order_id, as text.",
 )
 

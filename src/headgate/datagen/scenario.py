@@ -23,6 +23,8 @@ class Scenario(Protocol):
     """A family of topics and the records in them. No I/O: the same seed gives the same records anywhere."""
 
     name: str
+    #: The topic that a limit counts.
+    counted: str
 
     @property
     def schemas(self) -> Mapping[str, Schema]:

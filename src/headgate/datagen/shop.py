@@ -1,6 +1,6 @@
 """Customers and products, as the scenario `orders` knows them at each moment."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -20,6 +20,7 @@ from headgate.datagen.words import (
 )
 
 DAY_MS = 86_400_000
+HUNDRED = 100
 # Who registered before these many others orders no more: an endless run must not grow for ever.
 REMEMBERED_CUSTOMERS = 10_000
 # People are 18 to 80 years old when they register, give or take the leap days.
@@ -31,6 +32,16 @@ T = TypeVar("T")
 def pick(random: Random, choices: Sequence[T]) -> T:
     """`Random.choice` may draw differently in another Python version; `Random.random` never does."""
     return choices[int(random.random() * len(choices))]
+
+
+def shuffled(random: Random, rare: Mapping[T, int], common: T) -> list[T]:
+    """A hundred of them, the common one where the rare ones leave room."""
+    found = [common] * HUNDRED
+    found[: sum(rare.values())] = [kind for kind, count in rare.items() for _ in range(count)]
+    for i in range(HUNDRED - 1, 0, -1):
+        j = int(random.random() * (i + 1))
+        found[i], found[j] = found[j], found[i]
+    return found
 
 
 @lru_cache(maxsize=1 << 16)

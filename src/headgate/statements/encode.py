@@ -10,6 +10,7 @@ from pyspark.sql import types as t
 from pyspark.sql.avro.functions import to_avro
 
 from headgate.errors import UnsupportedSchema
+from headgate.sql.types import quote
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = {
@@ -76,12 +77,7 @@ def _prefix(schema_id: int) -> bytes:
 
 
 def _struct(columns: t.StructType) -> Column:
-    return f.struct(*(f.col(quoted(name)).alias(name) for name in columns.names))
-
-
-def quoted(name: str) -> str:
-    """A column's name as Spark takes it for a name and nothing else."""
-    return "`" + name.replace("`", "``") + "`"
+    return f.struct(*(f.col(quote(name)).alias(name) for name in columns.names))
 
 
 def _record(columns: t.StructType, name: str, path: str) -> dict[str, Any]:

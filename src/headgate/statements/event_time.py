@@ -26,8 +26,12 @@ class EventTime:
         #: A topic has partitions that the scans do not know: event time stands still until they do.
         self.outgrown = False
 
-    def watch(self, scan: str, source: SourceClock) -> None:
+    def watch(self, scan: str, source: SourceClock, before: "EventTime | None" = None) -> None:
+        """`before`: the clock of an earlier run, whose records do not come again."""
         self._clock.sources[scan] = source
+        if before is not None and (known := before._clock.sources.get(scan)) is not None:
+            seen = {p: state.seen for p, state in known.partitions.items() if state.seen is not None}
+            source.see(seen, {}, time.monotonic())
 
     def batch_ran(self, query: StreamingQuery) -> None:
         """In the thread of a batch, after its rows have passed: what it has shown counts for the next one."""

@@ -133,13 +133,7 @@ class Executor:
                     for insert in one.inserts:
                         self._check_insert(insert, planning, session)
                     check_job(session, names, [f"-{n}" for n in range(1, len(one.inserts) + 1)])
-                case (
-                    sql.AlterTableAdd()
-                    | sql.AlterTableModifyWatermark()
-                    | sql.AlterTableDropWatermark()
-                    | sql.AlterTableSet()
-                    | sql.AlterTableReset()
-                ):
+                case _ if isinstance(one, Alter):
                     planning.tables[one.table] = altered(_known(planning, one.table), one)
                 case sql.Drop():
                     self._check_drop(one, planning, names)
@@ -232,13 +226,7 @@ class Executor:
                 return Outcome(
                     "explain", columns=("PLAN",), rows=tuple((line,) for line in text.splitlines())
                 )
-            case (
-                sql.AlterTableAdd()
-                | sql.AlterTableModifyWatermark()
-                | sql.AlterTableDropWatermark()
-                | sql.AlterTableSet()
-                | sql.AlterTableReset()
-            ):
+            case _ if isinstance(one, Alter):
                 return self._alter(one)
         raise AssertionError(f"{type(one).__name__} passed the check")
 

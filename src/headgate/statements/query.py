@@ -177,6 +177,7 @@ class StatementQuery:
         tasks = {"spark.sql.shuffle.partitions": str(self._running.tasks)}
         for key, value in {**self._job.runnable.settings, **SESSION, **tasks}.items():
             session.conf.set(key, value)
+        before = self._event_time
         self._event_time, self._scans = EventTime(), {}
 
         def scanned(source: r.Source) -> DataFrame:
@@ -192,7 +193,7 @@ class StatementQuery:
             if watermark is not None:
                 clock = SourceClock(watermark.delay_ms, self._running.idle_seconds)
                 clock.know(partitions, time.monotonic())
-                self._event_time.watch(name, clock)
+                self._event_time.watch(name, clock, before)
             reading = Reading(
                 self._access.spark_options(),
                 self._running.starts.get(table.name, "earliest"),

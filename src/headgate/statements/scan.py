@@ -12,8 +12,8 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from headgate.errors import InvalidRequest
+from headgate.sql.types import quote
 from headgate.statements import runnable as r
-from headgate.statements.encode import quoted
 from headgate.statements.topics import TopicReader
 from headgate.tables.lane import FETCH
 
@@ -63,7 +63,7 @@ def scan(
     rows = _watched(rows, watermark, partitions, name)
     rows = (rows.where("not `$bad`") if reading.skip_bad else rows).drop("$bad")
     if reader.table.changelog == "upsert":
-        rows = rows.where(f.col(quoted(r.OP)).isNotNull())
+        rows = rows.where(f.col(quote(r.OP)).isNotNull())
     if watermark is not None:
         rows = _marked(rows, watermark)
     return rows
@@ -85,22 +85,22 @@ def _with_event_time(rows: DataFrame, table: r.Table, watermark: r.Watermark) ->
 def _watched(
     rows: DataFrame, watermark: r.Watermark | None, partitions: Sequence[int], name: str
 ) -> DataFrame:
-    partition = f.col(quoted(r.PARTITION))
+    partition = f.col(quote(r.PARTITION))
     seen = [f.count(f.lit(1)).alias(ROWS), f.count_if("`$bad`").alias(BAD)]
     if watermark is not None:
-        millis = f.unix_millis(f.col(quoted(watermark.column)))
+        millis = f.unix_millis(f.col(quote(watermark.column)))
         seen += [f.max(f.when(partition == p, millis)).alias(str(p)) for p in partitions]
         seen.append(f.count_if(~partition.isin(*partitions)).alias(OTHERS))
     return rows.observe(name, *seen)
 
 
 def _marked(rows: DataFrame, watermark: r.Watermark) -> DataFrame:
-    marked = rows.withWatermark(quoted(watermark.column), _NEVER)
+    marked = rows.withWatermark(quote(watermark.column), _NEVER)
     return marked.select(
         *(
-            f.col(quoted(name)).alias(name, metadata={_DELAY_KEY: watermark.delay_ms})
+            f.col(quote(name)).alias(name, metadata={_DELAY_KEY: watermark.delay_ms})
             if name == watermark.column
-            else f.col(quoted(name))
+            else f.col(quote(name))
             for name in marked.columns
         )
     )

@@ -15,13 +15,13 @@ from headgate.kafka.topics import Topics
 from headgate.kafka.transactional import write_frame
 from headgate.registry.client import RegisteredSchema, SchemaSource
 from headgate.registry.schemas import SchemaType
+from headgate.sql.types import quote
 from headgate.statements import runnable as r
 from headgate.statements.encode import (
     avro_schema,
     encoded_avro,
     encoded_json,
     json_schema,
-    quoted,
     record_name,
 )
 from headgate.tables.readers import registered_reader
@@ -183,7 +183,7 @@ class TopicSink:
                 self._output.topic,
                 self._tasks,
                 MARKERS,
-                order=[quoted(name) for name in order],
+                order=[quote(name) for name in order],
                 by=by,
                 mark_empty=False,
             )
@@ -195,12 +195,12 @@ class TopicSink:
 
     def records(self, rows: DataFrame) -> DataFrame:
         """Bytes of keys and values; a row that is deleted is a key without a value."""
-        deleted = f.col(quoted(r.OP)) == r.DELETE if r.OP in rows.columns else None
+        deleted = f.col(quote(r.OP)) == r.DELETE if r.OP in rows.columns else None
         kinds = {field.name: field.dataType for field in rows.schema.fields}
         carried = [name for name in (r.ROWTIME, r.PARTITION, r.OFFSET, r.OP) if name in rows.columns]
         checked = rows.select(
             *(self._column(field, kinds, deleted) for field in self._output.columns.fields),
-            *(f.col(quoted(name)) for name in carried),
+            *(f.col(quote(name)) for name in carried),
         )
         value = self._encoding.value
         if deleted is not None:
@@ -208,17 +208,17 @@ class TopicSink:
         key = f.lit(None).cast("binary") if self._encoding.key is None else self._encoding.key
         found = [key.alias("key"), value.alias("value")]
         if r.ROWTIME in carried:
-            time = f.col(quoted(r.ROWTIME))
+            time = f.col(quote(r.ROWTIME))
             # Kafka's client takes no time before 1970.
             found.append(f.when(f.unix_millis(time) > 0, time).alias("timestamp"))
-        return checked.select(*found, *(quoted(name) for name in carried if name in (r.PARTITION, r.OFFSET)))
+        return checked.select(*found, *(quote(name) for name in carried if name in (r.PARTITION, r.OFFSET)))
 
     def _column(
         self, field: t.StructField, kinds: Mapping[str, t.DataType], deleted: Column | None
     ) -> Column:
         if field.name not in kinds:
             return f.lit(None).cast(field.dataType).alias(field.name)
-        column = f.col(quoted(field.name))
+        column = f.col(quote(field.name))
         if not same_type(kinds[field.name], field.dataType):
             column = column.cast(field.dataType)
         in_key = field.name in self._output.key

@@ -17,8 +17,8 @@ from headgate.kafka.access import KafkaAccess
 from headgate.kafka.records import committed_records
 from headgate.model import Batch, Metadata, Position
 from headgate.registry.client import RegisteredSchema, SchemaSource
+from headgate.sql.types import quote
 from headgate.statements import runnable as r
-from headgate.statements.encode import quoted
 from headgate.tables.frames import Frame, prefix_frame
 from headgate.tables.identity import Identity
 from headgate.tables.lane import SparkLane
@@ -230,10 +230,10 @@ class TopicReader:
         return [*found, self._op().alias(r.OP)] if self._is_upsert else found
 
     def _column(self, field: t.StructField, own: set[str]) -> Column:
-        column, of_key = f.col(quoted(field.name)), f"{_KEY}{field.name}"
+        column, of_key = f.col(quote(field.name)), f"{_KEY}{field.name}"
         if of_key in own and field.name in self.table.primary_key:
             # A record that deletes has nothing but its key.
-            column = f.coalesce(column, f.col(quoted(of_key)).cast(field.dataType))
+            column = f.coalesce(column, f.col(quote(of_key)).cast(field.dataType))
         return column.alias(field.name)
 
     def _op(self) -> Column:

@@ -8,7 +8,8 @@ from pyspark.sql import types as t
 
 from headgate.decode.avro import AvroReader
 from headgate.errors import UnsupportedSchema
-from headgate.statements.encode import avro_schema, json_schema, quoted, record_name
+from headgate.sql.types import quote
+from headgate.statements.encode import avro_schema, json_schema, record_name
 
 COLUMNS = t.StructType(
     [
@@ -75,4 +76,4 @@ def test_json_refuses_what_it_would_have_to_guess() -> None:
 def test_names() -> None:
     assert record_name("shop.orders-eu", "value") == "shop_orders_eu_value"
     assert record_name("2026", "key") == "_2026_key"
-    assert quoted("a`b") == "`a``b`"
+    assert quote("a`b") == "`a``b`"
