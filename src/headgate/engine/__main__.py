@@ -21,6 +21,8 @@ from headgate.errors import TransientError
 from headgate.kafka.access import SPARK_REDACTION
 from headgate.maintain.service import Maintenance
 from headgate.model import OnError, TableSpec
+from headgate.publication.publisher import Publisher
+from headgate.publication.source import LakeTables
 from headgate.registry.client import SchemaSource
 from headgate.spark import Driver, build_session
 from headgate.statements.execute import job_of
@@ -62,6 +64,9 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
             target=make_statements(runtime, store, driver.session).run, args=(ended,), name="statements"
         )
         statements.start()
+        publisher = make_publisher(runtime, store, driver.session, lake)
+        # It may be waiting for somebody else's catalog: nobody waits for it.
+        threading.Thread(target=publisher.run, args=(ended,), name="publication", daemon=True).start()
         log.info("ready")
         try:
             while not stop.is_set():
@@ -89,6 +94,13 @@ def make_statements(runtime: Runtime, store: Store, spark: SparkSession) -> Stat
 
     statements = Statements(store.engine)
     return StatementLoop(statements, spark, access, schemas, make, settings.checkpoints, settings.statements)
+
+
+def make_publisher(runtime: Runtime, store: Store, spark: SparkSession, lake: Lake) -> Publisher:
+    settings = runtime.settings
+    tables = LakeTables(spark, lake)
+    interval = settings.publication.interval
+    return Publisher(store, tables, settings.cluster.name, settings.secret, interval)
 
 
 def make_loop(runtime: Runtime, store: Store, spark: SparkSession, lake: Lake, instance: str) -> Loop:

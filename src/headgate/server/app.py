@@ -15,6 +15,7 @@ from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
 from headgate.server import page
+from headgate.server.api.catalogs import catalogs_router
 from headgate.server.api.control import control_router
 from headgate.server.api.credentials import credentials_router
 from headgate.server.api.maintenance import maintenance_router
@@ -74,6 +75,7 @@ def create_app(
         statements_router(store, found.records),
         sql_router(executor(runtime, store, topics)),
         credentials_router(store),
+        catalogs_router(store, runtime.settings),
     )
     for router in routers:
         app.include_router(router, prefix=API, responses=RESPONSES)

@@ -12,8 +12,9 @@ from headgate.kafka.topics import Topics
 from headgate.model import OnError, Start, StartKind, TableSpec, Topic
 from headgate.options import TableOptions
 from headgate.server import overview
+from headgate.server.api.catalogs import publication
 from headgate.server.api.spec import ResumeRequest, TableRequest
-from headgate.store import Store, TableRecord
+from headgate.store import Integrations, Store, TableRecord
 
 EVENTS = 50
 ENDING = ("disabled", "purged")
@@ -23,6 +24,7 @@ ACCEPTABLE = ("new-topic", "lost")
 def tables_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
     """Requests are written down; the engine carries them out."""
     router = APIRouter(prefix="/tables", tags=["tables"])
+    integrations = Integrations(store.engine)
 
     @router.get("", summary="List the tables")
     def list_tables() -> list[dict[str, Any]]:
@@ -40,7 +42,8 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
 
     @router.get("/{topic}", summary="Show a table with its events")
     def show(topic: str) -> dict[str, Any]:
-        return overview.table_with_detail(store.table(topic), store.events(topic, EVENTS))
+        found = overview.table_with_detail(store.table(topic), store.events(topic, EVENTS))
+        return found | {"catalogs": [publication(one) for one in integrations.publications(topic=topic)]}
 
     @router.patch("/{topic}", summary="Change what is wanted of a table")
     def alter(topic: str, wanted: TableOptions) -> dict[str, Any]:
