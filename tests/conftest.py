@@ -73,6 +73,7 @@ SECRETS = {
     "HEADGATE_SECRETS__PEPPER": PEPPER,
     "HEADGATE_SECRETS__GLUE": glue.SECRET,
     "HEADGATE_SECRETS__UNITY": unity.SECRET,
+    "HEADGATE_PUBLICATION__INTERVAL": "0.5s",
 }
 
 
@@ -80,7 +81,7 @@ SECRETS = {
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """All of Headgate, embedded, for the end-to-end tests and the drills on it."""
     data = tmp_path_factory.mktemp("stack") / "data"
-    with Stack(data, **SECRETS, HEADGATE_PUBLICATION__INTERVAL="0.5s") as stack:
+    with Stack(data, None, **SECRETS) as stack:
         shared.append(stack)
         yield stack
         shared.remove(stack)

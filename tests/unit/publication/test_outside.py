@@ -139,7 +139,7 @@ def test_ours_is_removed_once() -> None:
 
 def test_a_change_that_was_decided_on_long_ago_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr(outside.time, "monotonic", lambda: now)
+    monkeypatch.setattr("headgate.publication.outside.time.monotonic", lambda: now)
     check = guard(now)
     now += outside.STALE_SECONDS
     check()

@@ -283,7 +283,9 @@ def test_what_was_changed_there_is_put_right_at_the_next_look(scene: Scene) -> N
     assert list(scene.catalog.entries) == ["orders"]
 
 
-def test_an_engine_that_died_after_the_entry_was_made_knows_it_for_its_own(scene: Scene) -> None:
+def test_an_engine_that_died_after_the_entry_was_made_knows_it_for_its_own(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scene.enable("orders")
     scene.tables.put(table("orders"))
 
@@ -296,10 +298,10 @@ def test_an_engine_that_died_after_the_entry_was_made_knows_it_for_its_own(scene
         put(*arguments)
         raise Died
 
-    scene.catalog.put = and_die  # type: ignore[method-assign]
+    monkeypatch.setattr(scene.catalog, "put", and_die)
     with pytest.raises(Died):
         scene.round()
-    scene.catalog.put = put  # type: ignore[method-assign]
+    monkeypatch.setattr(scene.catalog, "put", put)
     scene.store.remove_table("orders")
     scene.worker = Worker(scene.integrations, scene.tables, lambda _: scene.catalog, scene.store.tables)
     scene.round()
