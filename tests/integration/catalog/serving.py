@@ -108,12 +108,14 @@ def wait_until_healthy(uri: str, alive: Any, seconds: float = 30) -> None:
 
 
 def main(folder: Path, port: int) -> None:
+    """Asks everybody who they are."""
     with (
         Jvm(load_settings(environment={}).jars_folder) as jvm,
         closing(Store.open(f"sqlite:///{folder / 'control.db'}")) as store,
         EmbeddedCatalog(jvm, folder / "catalog.db", (folder / "warehouse").as_uri()) as catalog,
     ):
-        uvicorn.run(application(catalog, Doors.of(store).gate), host=LOOPBACK, port=port, log_level="warning")
+        app = application(catalog, Doors.of(store, required=True).gate)
+        uvicorn.run(app, host=LOOPBACK, port=port, log_level="warning")
 
 
 if __name__ == "__main__":
