@@ -40,7 +40,8 @@ _REFUSED = frozenset(
         "UnrecognizedClientException",
     }
 )
-_MOVED = frozenset({"ConcurrentModificationException", "VersionMismatchException"})
+# The last: what was there a moment ago, the entry or its database, is gone.
+_MOVED = frozenset({"ConcurrentModificationException", "VersionMismatchException", "EntityNotFoundException"})
 _AWAY = frozenset(
     {
         "InternalServiceException",

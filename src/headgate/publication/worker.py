@@ -168,9 +168,12 @@ class Worker:
             if self._outside is None:
                 raise  # the catalog as a whole
             patience.failed()
+            # The place itself may be gone: it is looked for before the next attempt.
+            self.close()
             self._integrations.tell(record.name, topic, PublicationState.FAILED, str(error))
         except OutsideMoved as error:
             patience.failed()
+            self.close()
             self._integrations.tell(record.name, topic, PublicationState.PENDING, str(error))
         except TransientError as error:
             # Our own catalog does not answer: there is nothing to say of theirs.

@@ -143,6 +143,15 @@ def test_ours_is_taken_out(glue: Glue, catalog: GlueCatalog, database: str) -> N
     assert glue.names(database) == []
 
 
+def test_a_database_that_somebody_removed(glue: Glue, catalog: GlueCatalog, database: str) -> None:
+    glue.client.delete_database(Name=database)
+    with pytest.raises(OutsideMoved):
+        put(catalog, MovingTables({"orders": table()}))
+    catalog.prepare()
+    put(catalog, MovingTables({"orders": table()}))
+    assert glue.names(database) == ["orders"]
+
+
 def test_nobody_is_there() -> None:
     catalog = catalog_at(f"http://127.0.0.1:{free_port()}", "x")
     with pytest.raises(OutsideUnavailable, match="does not answer"):

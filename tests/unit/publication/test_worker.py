@@ -193,6 +193,8 @@ def test_one_table_that_fails_does_not_hold_up_the_others(scene: Scene) -> None:
     scene.round()
     assert scene.stands() == {"bad": ("bad", "Failed"), "good": ("good", "Synced")}
     assert scene.reason("bad") == "no such type."
+    # The place may be what is missing: it is looked for again.
+    assert scene.catalog.prepared == 2
     assert scene.state() == ("Connected", "")
 
     scene.clock.now += 2
