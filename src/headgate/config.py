@@ -375,6 +375,10 @@ class Statements(Section):
     tasks: int = Field(4, ge=1, le=256, description="Tasks of a new statement; it keeps their number.")
 
 
+class Publication(Section):
+    interval: Duration = Field(5.0, ge=0.1, description="How often outside catalogs are brought up to date.")
+
+
 class Store(Section):
     url: str | None = Field(None, description="SQLAlchemy URL of the control state; none is SQLite.")
 
@@ -426,6 +430,7 @@ class Settings(Section):
     public: Public = Public()
     auth: Auth = Auth()
     statements: Statements = Statements()
+    publication: Publication = Publication()
     store: Store = Store()
     storage: Storage = Storage()
     secrets: dict[str, SecretStr] = Field(

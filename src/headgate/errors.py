@@ -7,6 +7,8 @@ HeadgateError
 │   ├── CatalogUnavailable
 │   ├── StorageUnavailable  an object store, or who gives the keys to it, does not do what it must
 │   ├── IssuerUnavailable   the keys of an issuer of tokens cannot be had
+│   ├── OutsideUnavailable  a catalog that tables are published to does not answer
+│   ├── OutsideMoved        an entry there was changed by somebody else meanwhile: look again
 │   ├── ServerUnavailable   the control API does not answer
 │   ├── CommitUnknown       a commit was sent and its outcome was not learned; read the position, then go on
 │   ├── IndexLost           the key index of an upsert table cannot be read; it is built anew
@@ -21,6 +23,8 @@ HeadgateError
     ├── AlreadyExists
     ├── NotAuthorized       no token, or one that opens nothing
     ├── NotAllowed          a known client that may not do this
+    ├── OutsideRefused      a catalog that tables are published to does not let us
+    ├── NotPublishable      a table cannot be published under its name, or not at all
     ├── NotRunning          no Headgate on this data folder
     ├── DataFolderInUse
     ├── PortTaken
@@ -81,6 +85,14 @@ class IssuerUnavailable(TransientError):
     """The issuer of tokens that is configured did not answer."""
 
 
+class OutsideUnavailable(TransientError):
+    """A catalog that tables are published to did not answer, or answered that it cannot now."""
+
+
+class OutsideMoved(TransientError):
+    """An entry of an outside catalog is not what it was when the change was decided on; nothing was done."""
+
+
 class ServerUnavailable(TransientError):
     """The control API did not answer."""
 
@@ -139,6 +151,14 @@ class NotAuthorized(TerminalError):
 
 class NotAllowed(TerminalError):
     """It is known who asks, and they may not."""
+
+
+class OutsideRefused(TerminalError):
+    """A catalog that tables are published to knows us and refuses, or does not know us."""
+
+
+class NotPublishable(TerminalError):
+    """One table cannot be published: its name is taken, or the catalog has no way to say what it is."""
 
 
 class NotRunning(TerminalError):

@@ -19,7 +19,7 @@ LAYERS = [
     {"access", "storage"},
     {"registry", "catalog", "embedded", "datagen"},
     {"tables"},
-    {"maintain", "sql"},
+    {"maintain", "sql", "publication"},
     {"statements"},
     {"engine", "query"},
     {"server"},

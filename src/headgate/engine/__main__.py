@@ -21,11 +21,13 @@ from headgate.errors import TransientError
 from headgate.kafka.access import SPARK_REDACTION
 from headgate.maintain.service import Maintenance
 from headgate.model import OnError, TableSpec
+from headgate.publication.publisher import Publisher
+from headgate.publication.source import LakeTables
 from headgate.registry.client import SchemaSource
 from headgate.spark import Driver, build_session
 from headgate.statements.execute import job_of
 from headgate.statements.runnable import Job
-from headgate.storage import Integrations, Places
+from headgate.storage import Places, Storages
 from headgate.store import StatementRecord, Statements, Store, TableRecord
 from headgate.tables.dead_letters import DeadLetters
 from headgate.tables.key_index import KeyIndex
@@ -49,7 +51,7 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
     settings = runtime.settings
     store = Store.open(settings.store_url)
     store.beat(NAME, instance, os.getpid(), "starting")
-    places = Places.of(settings, Integrations(store.engine))
+    places = Places.of(settings, Storages(store.engine))
     properties = catalog_properties(
         runtime.iceberg,
         settings.catalog.warehouse,
@@ -68,6 +70,9 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
             target=make_statements(runtime, store, driver.session).run, args=(ended,), name="statements"
         )
         statements.start()
+        publisher = make_publisher(runtime, store, driver.session, lake)
+        # It may be waiting for somebody else's catalog: nobody waits for it.
+        threading.Thread(target=publisher.run, args=(ended,), name="publication", daemon=True).start()
         log.info("ready")
         try:
             while not stop.is_set():
@@ -95,6 +100,13 @@ def make_statements(runtime: Runtime, store: Store, spark: SparkSession) -> Stat
 
     statements = Statements(store.engine)
     return StatementLoop(statements, spark, access, schemas, make, settings.checkpoints, settings.statements)
+
+
+def make_publisher(runtime: Runtime, store: Store, spark: SparkSession, lake: Lake) -> Publisher:
+    settings = runtime.settings
+    tables = LakeTables(spark, lake)
+    interval = settings.publication.interval
+    return Publisher(store, tables, settings.cluster.name, settings.secret, interval)
 
 
 def make_loop(

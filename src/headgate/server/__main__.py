@@ -15,7 +15,7 @@ from headgate.server.app import Check, create_app
 from headgate.server.doors import gate_of
 from headgate.server.parts import embedded_parts
 from headgate.server.public import PublicServer
-from headgate.storage import Integrations, Places
+from headgate.storage import Places, Storages
 from headgate.store import Store
 
 NAME = "server"
@@ -39,7 +39,7 @@ def serve(runtime: Runtime, instance: str) -> int:
     store = Store.open(runtime.settings.store_url)
     try:
         gate = gate_of(runtime, store)
-        places = Places.of(runtime.settings, Integrations(store.engine))
+        places = Places.of(runtime.settings, Storages(store.engine))
         with (
             Heartbeat(store, NAME, instance) as heart,
             embedded_parts(runtime, store, gate, places) as parts,

@@ -15,6 +15,7 @@ from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
 from headgate.server import page
+from headgate.server.api.catalogs import catalogs_router
 from headgate.server.api.control import control_router
 from headgate.server.api.credentials import credentials_router
 from headgate.server.api.maintenance import maintenance_router
@@ -31,7 +32,7 @@ from headgate.server.overview import Overview
 from headgate.statements.declared import DeclaredTables
 from headgate.statements.execute import Executor
 from headgate.statements.tables import TopicTables
-from headgate.storage import Integrations, Places
+from headgate.storage import Places, Storages
 from headgate.store import SqlObjects, Statements, Store
 
 API = "/api/v1"
@@ -58,7 +59,7 @@ def create_app(
     """
     found = Overview(runtime, store)
     embedded = runtime.settings.catalog.uri is None
-    places = places or Places.of(runtime.settings, Integrations(store.engine))
+    places = places or Places.of(runtime.settings, Storages(store.engine))
     topics = Topics(runtime.kafka_access)
     app = FastAPI(
         title="Headgate",
@@ -82,6 +83,7 @@ def create_app(
         sql_router(executor(runtime, store, topics)),
         credentials_router(store),
         storage_router(store, runtime.warehouse if embedded else None, used, places.forget),
+        catalogs_router(store, runtime.settings),
     )
     for router in routers:
         app.include_router(router, prefix=API, responses=RESPONSES)

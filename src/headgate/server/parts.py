@@ -15,7 +15,7 @@ from headgate.registry.compatibility import AvroCompatibility
 from headgate.registry.routes import registry_router
 from headgate.registry.service import RegistryService
 from headgate.server.app import Check
-from headgate.storage import Integrations, Places
+from headgate.storage import Places, Storages
 from headgate.store import Store
 
 
@@ -59,7 +59,7 @@ def embedded_parts(
                     settings.warehouse,
                     (settings.namespace,),
                     settings.catalog.locations,
-                    places or Places.of(settings, Integrations(store.engine)),
+                    places or Places.of(settings, Storages(store.engine)),
                 )
             )
             mounts["/iceberg"] = catalog_router(catalog, gate, settings.public.url)

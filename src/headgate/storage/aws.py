@@ -1,7 +1,6 @@
 """boto3's clients of a place: with the keys of the environment, by way of the place's role if it has one."""
 
 import threading
-from datetime import UTC, datetime
 from typing import Any
 
 import boto3
@@ -87,7 +86,3 @@ class Clients:
             if place not in self._clients:
                 self._clients[place] = s3_client(place)
             return self._clients[place]
-
-
-def now() -> datetime:
-    return datetime.now(UTC)

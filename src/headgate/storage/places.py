@@ -6,11 +6,11 @@ import uuid
 from collections.abc import Callable
 
 from headgate.config import Settings, Storage
-from headgate.delta.files import Files, LocalFiles, files_at
+from headgate.delta.files import Files, files_at
 from headgate.errors import InvalidRequest
 from headgate.storage.aws import Clients
-from headgate.storage.integrations import Integrations
 from headgate.storage.place import Place, is_s3, split
+from headgate.storage.storages import Storages
 
 # How long another process may take to hear of an integration.
 MEMO_SECONDS = 2.0
@@ -20,7 +20,7 @@ class Places:
     """For many threads."""
 
     def __init__(
-        self, storage: Storage, integrations: Integrations, clock: Callable[[], float] = time.monotonic
+        self, storage: Storage, integrations: Storages, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._storage = storage
         self._integrations = integrations
@@ -30,7 +30,7 @@ class Places:
         self._known_at: float | None = None
 
     @classmethod
-    def of(cls, settings: Settings, integrations: Integrations) -> "Places":
+    def of(cls, settings: Settings, integrations: Storages) -> "Places":
         """Also tells AWS's libraries, in Java too, which profile to use: they ask the environment."""
         if settings.storage.profile is not None:
             os.environ["AWS_PROFILE"] = settings.storage.profile
@@ -96,7 +96,7 @@ class Places:
         return files_at(location, self._clients.of(place), place.put_arguments)
 
 
-def check_storage(storage: str, integrations: Integrations) -> None:
+def check_storage(storage: str, integrations: Storages) -> None:
     """That a user named one which is there, or a URI in S3."""
     if is_s3(storage):
         bucket, prefix = split(storage)
@@ -107,6 +107,3 @@ def check_storage(storage: str, integrations: Integrations) -> None:
         )
     else:
         integrations.get(storage)
-
-
-__all__ = ["LocalFiles", "Places", "check_storage"]

@@ -19,7 +19,7 @@ from headgate.catalog import EmbeddedCatalog, catalog_router
 from headgate.config import Storage, load_settings
 from headgate.embedded.ports import LOOPBACK, free_port
 from headgate.jvm import Jvm
-from headgate.storage import Integrations, Places
+from headgate.storage import Places, Storages
 from headgate.store import Store
 
 ENGINE_KEY = "the-key-of-the-tests-engine"
@@ -75,7 +75,7 @@ class Service:
     def __enter__(self) -> Self:
         self._store = Store.open(self._url or f"sqlite:///{self.folder / 'control.db'}")
         self.doors = Doors.of(self._store, self.required)
-        self.integrations = Integrations(self._store.engine)
+        self.integrations = Storages(self._store.engine)
         places = None if self.storage is None else Places(self.storage, self.integrations)
         self._catalog = EmbeddedCatalog(
             self.jvm, self._url or self.database, self.warehouse.as_uri(), ("local",), self.allowed, places
@@ -121,12 +121,14 @@ def wait_until_healthy(uri: str, alive: Any, seconds: float = 30) -> None:
 
 
 def main(folder: Path, port: int) -> None:
+    """Asks everybody who they are."""
     with (
         Jvm(load_settings(environment={}).jars_folder) as jvm,
         closing(Store.open(f"sqlite:///{folder / 'control.db'}")) as store,
         EmbeddedCatalog(jvm, folder / "catalog.db", (folder / "warehouse").as_uri()) as catalog,
     ):
-        uvicorn.run(application(catalog, Doors.of(store).gate), host=LOOPBACK, port=port, log_level="warning")
+        app = application(catalog, Doors.of(store, required=True).gate)
+        uvicorn.run(app, host=LOOPBACK, port=port, log_level="warning")
 
 
 if __name__ == "__main__":

@@ -7,19 +7,19 @@ import pytest
 
 from headgate.config import Storage
 from headgate.errors import AlreadyExists, InvalidRequest, NotFound
-from headgate.storage import Integrations, Place, Places
+from headgate.storage import Place, Places, Storages
 from headgate.storage.places import MEMO_SECONDS, check_storage
 from headgate.store import Store
 
 
 @pytest.fixture
-def integrations(tmp_path: Path) -> Iterator[Integrations]:
+def integrations(tmp_path: Path) -> Iterator[Storages]:
     store = Store.open(f"sqlite:///{tmp_path / 'control.db'}")
-    yield Integrations(store.engine)
+    yield Storages(store.engine)
     store.close()
 
 
-def test_they_are_kept_and_forgotten(integrations: Integrations) -> None:
+def test_they_are_kept_and_forgotten(integrations: Storages) -> None:
     place = Place("a", "lake", "tables", endpoint="http://store:9000", path_style=True)
     integrations.add(place)
     assert integrations.list() == [place]
@@ -41,7 +41,7 @@ def test_they_are_kept_and_forgotten(integrations: Integrations) -> None:
     ],
     ids=str,
 )
-def test_none_lies_in_another(integrations: Integrations, other: Place, error: type[Exception]) -> None:
+def test_none_lies_in_another(integrations: Storages, other: Place, error: type[Exception]) -> None:
     integrations.add(Place("a", "lake", "tables"))
     with pytest.raises(error):
         integrations.add(other)
@@ -49,7 +49,7 @@ def test_none_lies_in_another(integrations: Integrations, other: Place, error: t
     assert [place.name for place in integrations.list()] == ["a", "c"]
 
 
-def test_the_place_of_a_location(integrations: Integrations, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_place_of_a_location(integrations: Storages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_REGION", raising=False)
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     now = 0.0
@@ -67,7 +67,7 @@ def test_the_place_of_a_location(integrations: Integrations, monkeypatch: pytest
     assert places.roots() == ()
 
 
-def test_new_tables_have_folders_of_their_own(integrations: Integrations) -> None:
+def test_new_tables_have_folders_of_their_own(integrations: Storages) -> None:
     integrations.add(Place("a", "lake", "tables"))
     places = Places(Storage(), integrations)
     one, other = (places.new_location("a", "local", "t") for _ in range(2))
@@ -79,6 +79,6 @@ def test_new_tables_have_folders_of_their_own(integrations: Integrations) -> Non
 
 
 @pytest.mark.parametrize("storage", ["gs://lake", "/lake", "s3://Lake_", "s3://lake/a/../b", "../a"])
-def test_what_a_table_cannot_be_stored_in(integrations: Integrations, storage: str) -> None:
+def test_what_a_table_cannot_be_stored_in(integrations: Storages, storage: str) -> None:
     with pytest.raises(InvalidRequest):
         check_storage(storage, integrations)

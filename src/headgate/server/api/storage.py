@@ -7,7 +7,7 @@ from fastapi import APIRouter, status
 from pydantic import BaseModel, ConfigDict, Field
 
 from headgate.errors import InvalidRequest
-from headgate.storage import Integrations, Place
+from headgate.storage import Place, Storages
 from headgate.storage.place import split
 from headgate.storage.policy import assume_policy, reader_policy, role_policy, trust_policy
 from headgate.storage.probe import probe
@@ -44,7 +44,7 @@ def storage_router(
     """`warehouse` is the embedded catalog's root, None with another; `used` tells whether it has tables
     in a place; `changed` hears of each change."""
     router = APIRouter(prefix="/storage", tags=["storage"])
-    integrations = Integrations(store.engine)
+    integrations = Storages(store.engine)
 
     @router.post("", summary="Name a place for tables", status_code=status.HTTP_201_CREATED)
     def add(wanted: StorageRequest) -> dict[str, Any]:

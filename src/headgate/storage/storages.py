@@ -20,7 +20,7 @@ _storages = sa.Table(
 )
 
 
-class Integrations:
+class Storages:
     """Every method is one transaction."""
 
     def __init__(self, engine: Engine) -> None:
