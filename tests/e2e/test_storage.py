@@ -1,6 +1,5 @@
 """Tables in S3: the warehouse itself, and a named storage that is reached by way of a role."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -82,6 +81,11 @@ def check_both(made: duckdb.DuckDBPyConnection, stack: Stack, topic: Keyed) -> N
     check(rows_of(made.execute("SELECT * FROM delta_scan(?)", [location]).to_arrow_table()), topic)
 
 
+def check_query(stack: Stack, topic: Keyed) -> None:
+    found = stack.json_output("query", f"SELECT count(*) AS n FROM `{topic.topic}`")
+    assert found["rows"] == [{"n": len(topic.state())}]
+
+
 def enable(stack: Stack, topic: Keyed, *more: str) -> None:
     columns = "partition,offset"
     formats = ("--formats", "iceberg,delta", "--mode", "upsert", "--metadata", columns)
@@ -119,9 +123,7 @@ def test_the_warehouse_is_in_s3(stack: Stack, lake: ObjectStore) -> None:
     own = {"s3.access-key-id": KEY, "s3.secret-access-key": SECRET}
     catalog = load_catalog("lake", type="rest", uri=stack.runtime.iceberg, **own)
     check(rows_of(catalog.load_table(("local", topic.topic)).scan().to_arrow()), topic)
-    assert json.loads(
-        stack.run("query", f"SELECT count(*) AS n FROM `{topic.topic}`", "--output", "json").stdout
-    ) == [{"n": len(topic.state())}]
+    check_query(stack, topic)
     stack.run("table", "disable", topic.topic, "--purge", "--yes")
     assert lake.keys(LAKE, location.partition(f"{LAKE}/")[2]) == []
 
@@ -162,8 +164,7 @@ def test_a_named_storage_with_a_role(stack: Stack, vault: ObjectStore) -> None:
     )
     check(rows_of(catalog.load_table(("local", topic.topic)).scan().to_arrow()), topic)
     stack.run("table", "compact", topic.topic, "--all")
-    counted = stack.run("query", f"SELECT count(*) AS n FROM `{topic.topic}`", "--output", "json").stdout
-    assert json.loads(counted) == [{"n": len(topic.state())}]
+    check_query(stack, topic)
     assert topic.topic in refused(stack, "storage", "remove", "vault")
     assert stack.json("storage", "show", "vault")["tables"] == [topic.topic]
     stack.run("table", "disable", topic.topic, "--purge", "--yes")
