@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-parts test-whole unit check soak lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
+.PHONY: help setup demo test test-parts test-whole unit check soak test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -20,7 +20,7 @@ setup: prerequisites .venv/.ready .jars/.ready    ## install Python packages int
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.jars/.ready: jars/pom.xml jars/spark/pom.xml jars/broker/pom.xml | prerequisites
+.jars/.ready: jars/pom.xml jars/spark/pom.xml jars/broker/pom.xml jars/s3proxy/pom.xml | prerequisites
 	@echo "fetching jars into .jars"
 	@rm -rf .jars
 	@mvn --quiet --batch-mode --strict-checksums --file jars/pom.xml -Dheadgate.jars=$(CURDIR)/.jars process-resources
@@ -51,6 +51,30 @@ check: setup     ## ruff and mypy
 soak: setup      ## the drills of the test suite at their full counts
 	@HEADGATE_SOAK=1 $(BIN)/python -m pytest tests/faults tests/integration tests/e2e -m soak
 
+test-rck: setup .rck/.ready    ## Iceberg's REST compatibility kit against our catalog; takes some minutes
+	@$(BIN)/python -m scripts.rck .rck/rck
+
+test-pyiceberg: setup .rck/pyiceberg/.ready    ## PyIceberg's own tests of catalogs against ours
+	@$(BIN)/python -m scripts.pyiceberg_kit .rck/pyiceberg/source .rck/pyiceberg/packages
+
+# With the same version as the package that we read with, and what its tests import.
+.rck/pyiceberg/.ready: pyproject.toml | .rck/.ready
+	@echo "fetching PyIceberg's tests into .rck/pyiceberg"
+	@rm -rf .rck/pyiceberg
+	@$(BIN)/python -m pip download --quiet --no-deps --no-binary :all: --no-build-isolation \
+		--dest .rck/pyiceberg "pyiceberg==$$($(BIN)/python -c 'import pyiceberg; print(pyiceberg.__version__)')"
+	@mkdir .rck/pyiceberg/source
+	@tar -xzf .rck/pyiceberg/pyiceberg-*.tar.gz --strip-components=1 -C .rck/pyiceberg/source
+	@$(BIN)/python -m pip install --quiet --no-deps --target .rck/pyiceberg/packages \
+		pytest-lazy-fixtures==1.4.1 requests-mock==1.12.1 thrift==0.25.0
+	@touch $@
+
+.rck/.ready: jars/pom.xml jars/rck/pom.xml | prerequisites
+	@echo "fetching the compatibility kit into .rck"
+	@rm -rf .rck
+	@mvn --quiet --batch-mode --strict-checksums --file jars/rck/pom.xml -Dheadgate.jars=$(CURDIR)/.rck process-resources
+	@touch $@
+
 bench-append: setup    ## rows per second of `table sync` beside plain Spark, as a ratio
 	@$(BIN)/python -m bench.append
 
@@ -69,4 +93,4 @@ lock: setup      ## resolve requirements.lock anew from pyproject.toml
 		--no-annotate --no-header --no-emit-index-url --no-emit-find-links -o requirements.lock pyproject.toml
 
 clean:           ## remove what setup and runs left behind, the embedded data included
-	@rm -rf .venv .jars .headgate .pytest_cache .mypy_cache .ruff_cache build dist
+	@rm -rf .venv .jars .rck .headgate .pytest_cache .mypy_cache .ruff_cache build dist

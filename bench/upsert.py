@@ -70,7 +70,7 @@ class Bench:
         self._arguments = arguments
         self._runtime = runtime = Runtime.load(data)
         settings = runtime.settings
-        properties = catalog_properties(runtime.iceberg)
+        properties = catalog_properties(runtime.iceberg, token=runtime.catalog_key)
         self._spark = build_session(settings, "bench", "4g", properties, SESSION)
         self._lake = Lake(self._spark, properties, "local")
         self._lane = SparkLane(self._spark, {"kafka.bootstrap.servers": runtime.kafka})

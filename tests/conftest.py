@@ -14,6 +14,7 @@ from headgate.embedded.broker import Broker, wait_for_kafka
 from headgate.embedded.ports import free_port
 from headgate.errors import NotFound
 from headgate.jvm import Jvm
+from tests.support import glue, unity
 from tests.support.services import Services
 from tests.support.stack import Stack
 
@@ -67,13 +68,20 @@ def broker(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bro
 
 # What statements hash with; it is to be found nowhere.
 PEPPER = "a secret that nobody may see"
+# What outside catalogs are reached with; neither are these.
+SECRETS = {
+    "HEADGATE_SECRETS__PEPPER": PEPPER,
+    "HEADGATE_SECRETS__GLUE": glue.SECRET,
+    "HEADGATE_SECRETS__UNITY": unity.SECRET,
+    "HEADGATE_PUBLICATION__INTERVAL": "0.5s",
+}
 
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """All of Headgate, embedded, for the end-to-end tests and the drills on it."""
     data = tmp_path_factory.mktemp("stack") / "data"
-    with Stack(data, HEADGATE_SECRETS__PEPPER=PEPPER) as stack:
+    with Stack(data, None, **SECRETS) as stack:
         shared.append(stack)
         yield stack
         shared.remove(stack)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import (
@@ -33,6 +34,7 @@ CLIENT_VARIABLES = {
     "HEADGATE_URL",
     "HEADGATE_CLIENT_ID",
     "HEADGATE_CLIENT_SECRET",
+    "HEADGATE_CA_FILE",
     "HEADGATE_SOAK",
     "HEADGATE_DEBUG",
     "HEADGATE_FAILPOINTS",
@@ -71,6 +73,11 @@ def _count(*values: object) -> int:
 
 def _cased(change: Callable[[str], str], value: Any) -> Any:
     return change(value) if isinstance(value, str) else value
+
+
+def _words(value: Any) -> Any:
+    """In the environment a list is one text."""
+    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
 
 
 class Section(BaseModel):
@@ -239,6 +246,12 @@ class Catalog(Section):
     warehouse: str | None = Field(
         None, description="Where tables are stored (embedded catalog), or the warehouse's name (your own)."
     )
+    database: str | None = Field(
+        None, description="SQLAlchemy URL of the embedded catalog's database; none is SQLite."
+    )
+    locations: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
+        (), description="Further places where tables may lie (embedded)."
+    )
     properties: dict[str, str] = Field(default_factory=dict, description="Further properties for your own.")
 
 
@@ -282,6 +295,76 @@ class Maintenance(Section):
     orphans_older_than: Duration = Field(3 * 86400.0, ge=YOUNGEST_ORPHAN_SECONDS)
 
 
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+class Public(Section):
+    """A second address, for other machines: there a token is always asked for."""
+
+    host: str | None = Field(None, description="Where to listen, 0.0.0.0 for everywhere; none does not.")
+    port: int = Field(8443, ge=1, le=65535)
+    url: str | None = Field(
+        None,
+        pattern=r"^https?://[^@\s?#]+$",
+        description="What clients call it, behind a proxy for instance.",
+    )
+    certificate_file: Path | None = Field(None, description="The server's certificate, with its chain.")
+    key_file: Path | None = None
+    insecure: bool = Field(False, description="Without TLS: secrets and data can be read on the way.")
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        given = _count(self.certificate_file, self.key_file)
+        if self.host is None and (given or self.insecure or self.url):
+            raise ValueError("the rest is for an address to listen on: name it in public.host")
+        if given == 1:
+            raise ValueError("certificate_file and key_file belong together")
+        if given and self.insecure:
+            raise ValueError("with a certificate it is not insecure: leave one out")
+        if self.host is not None and self.host not in LOOPBACK_HOSTS and not (given or self.insecure):
+            raise ValueError(
+                "an address that other machines reach needs certificate_file and key_file "
+                "(or insecure: true, where something else encrypts or nothing has to)"
+            )
+        return self
+
+
+class Oidc(Section):
+    """Another issuer of tokens."""
+
+    issuer: str | None = Field(None, description="As its tokens name it.")
+    jwks_url: str | None = Field(None, description="Where it publishes its keys.")
+    audience: str | None = Field(None, description="What its tokens for Headgate are for.")
+    token_url: str | None = Field(None, description="Told to clients, which ask for tokens there.")
+    claim: str = Field("groups", description="The claim that says what a token opens.")
+    grants: dict[str, str] = Field(
+        default_factory=dict, description="For values of that claim, a grant: `reader:local:*`."
+    )
+    ca_file: Path | None = Field(None, description="Certificates that the issuer is checked with.")
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        named = _count(self.issuer, self.jwks_url, self.audience)
+        if named not in (0, 3):
+            raise ValueError("issuer, jwks_url and audience belong together")
+        if not named and (self.token_url or self.grants or self.ca_file):
+            raise ValueError("the rest is for an issuer: name it in auth.oidc.issuer")
+        for key in ("jwks_url", "token_url"):
+            url = urlsplit(getattr(self, key) or "https://none")
+            if url.scheme != "https" and not (url.scheme == "http" and url.hostname in LOOPBACK_HOSTS):
+                raise ValueError(f"{key} must begin with https://")
+        return self
+
+
+class Auth(Section):
+    required: bool = Field(
+        False, description="Ask for a token on loopback too, not only at the public address."
+    )
+    token_lifetime: Duration = Field(3600.0, ge=60, le=86_400)
+    key_lifetime: Duration = Field(30 * 86_400.0, ge=3600, description="How long a key signs tokens.")
+    oidc: Oidc = Oidc()
+
+
 class Statements(Section):
     checkpoints: str | None = Field(
         None, description="Where statements keep their progress and state; none is the data folder."
@@ -292,8 +375,35 @@ class Statements(Section):
     tasks: int = Field(4, ge=1, le=256, description="Tasks of a new statement; it keeps their number.")
 
 
+class Publication(Section):
+    interval: Duration = Field(5.0, ge=0.1, description="How often outside catalogs are brought up to date.")
+
+
 class Store(Section):
     url: str | None = Field(None, description="SQLAlchemy URL of the control state; none is SQLite.")
+
+
+class Storage(Section):
+    """How S3 is reached. Keys are AWS's own to find: in the environment, or by a profile."""
+
+    endpoint: str | None = Field(
+        None, pattern=r"^https?://[^@\s/?#]+/?$", description="A store that speaks like S3; none is AWS's."
+    )
+    region: str | None = Field(None, pattern=r"^[a-z0-9-]+$", description="None is what AWS_REGION says.")
+    path_style: bool = Field(False, description="The bucket in the path, not in the host's name.")
+    profile: str | None = Field(None, description="A profile of AWS's configuration files.")
+    encryption: Literal["none", "s3", "kms"] = Field("none", description="What S3 is asked to encrypt with.")
+    kms_key: str | None = Field(None, description="The key's ARN; none is the bucket's own.")
+    role_arn: str | None = Field(None, description="A role to take on; clients get keys of it, too.")
+    external_id: str | None = Field(None, description="What the role asks for.")
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        if self.kms_key is not None and self.encryption != "kms":
+            raise ValueError("kms_key needs encryption: kms")
+        if self.external_id is not None and self.role_arn is None:
+            raise ValueError("external_id is for a role: name it in storage.role_arn")
+        return self
 
 
 class TablePattern(TableOptions):
@@ -317,8 +427,12 @@ class Settings(Section):
     query: Query = Query()
     engine: Engine = Engine()
     maintenance: Maintenance = Maintenance()
+    public: Public = Public()
+    auth: Auth = Auth()
     statements: Statements = Statements()
+    publication: Publication = Publication()
     store: Store = Store()
+    storage: Storage = Storage()
     secrets: dict[str, SecretStr] = Field(
         default_factory=dict, description="By name: what masking functions of statements take for a key."
     )
@@ -343,8 +457,8 @@ class Settings(Section):
         return self.store.url or f"sqlite:///{self.data / 'control.db'}"
 
     @property
-    def catalog_db(self) -> Path:
-        return self.data / "catalog.db"
+    def catalog_db(self) -> Path | str:
+        return self.catalog.database or self.data / "catalog.db"
 
     @property
     def checkpoints(self) -> str:

@@ -5,17 +5,26 @@ HeadgateError
 │   ├── KafkaUnavailable
 │   ├── RegistryUnavailable
 │   ├── CatalogUnavailable
+│   ├── StorageUnavailable  an object store, or who gives the keys to it, does not do what it must
+│   ├── IssuerUnavailable   the keys of an issuer of tokens cannot be had
+│   ├── OutsideUnavailable  a catalog that tables are published to does not answer
+│   ├── OutsideMoved        an entry there was changed by somebody else meanwhile: look again
 │   ├── ServerUnavailable   the control API does not answer
 │   ├── CommitUnknown       a commit was sent and its outcome was not learned; read the position, then go on
 │   ├── IndexLost           the key index of an upsert table cannot be read; it is built anew
 │   ├── RowsChanged         a batch was not the same at a second look: compaction was at work in the topic
 │   ├── StaleLog            another engine has committed to the Delta log: it is read again
+│   ├── TooManyFailures     too many wrong secrets: wait
 │   └── StaleBatch          another engine has committed past this batch: look again before writing
 └── TerminalError           the same call fails again until somebody changes something
     ├── ConfigError
     ├── InvalidRequest
     ├── NotFound
     ├── AlreadyExists
+    ├── NotAuthorized       no token, or one that opens nothing
+    ├── NotAllowed          a known client that may not do this
+    ├── OutsideRefused      a catalog that tables are published to does not let us
+    ├── NotPublishable      a table cannot be published under its name, or not at all
     ├── NotRunning          no Headgate on this data folder
     ├── DataFolderInUse
     ├── PortTaken
@@ -68,6 +77,22 @@ class CatalogUnavailable(TransientError):
     """The Iceberg catalog did not answer."""
 
 
+class StorageUnavailable(TransientError):
+    """An object store, or who gives the keys to it, does not do what it must."""
+
+
+class IssuerUnavailable(TransientError):
+    """The issuer of tokens that is configured did not answer."""
+
+
+class OutsideUnavailable(TransientError):
+    """A catalog that tables are published to did not answer, or answered that it cannot now."""
+
+
+class OutsideMoved(TransientError):
+    """An entry of an outside catalog is not what it was when the change was decided on; nothing was done."""
+
+
 class ServerUnavailable(TransientError):
     """The control API did not answer."""
 
@@ -92,6 +117,14 @@ class StaleLog(TransientError):
     """A version of the Delta log that was to be written is there already: the log is read again."""
 
 
+class TooManyFailures(TransientError):
+    """Too many wrong secrets from one address: `wait` seconds must pass."""
+
+    def __init__(self, message: str, remedy: str = "", wait: int = 60) -> None:
+        super().__init__(message, remedy)
+        self.wait = wait
+
+
 class TerminalError(HeadgateError):
     """The same call fails again until somebody changes something."""
 
@@ -110,6 +143,22 @@ class NotFound(TerminalError):
 
 class AlreadyExists(TerminalError):
     """There is one already."""
+
+
+class NotAuthorized(TerminalError):
+    """Nobody knows who asks: there was no token or secret, or one that opens nothing (any more)."""
+
+
+class NotAllowed(TerminalError):
+    """It is known who asks, and they may not."""
+
+
+class OutsideRefused(TerminalError):
+    """A catalog that tables are published to knows us and refuses, or does not know us."""
+
+
+class NotPublishable(TerminalError):
+    """One table cannot be published: its name is taken, or the catalog has no way to say what it is."""
 
 
 class NotRunning(TerminalError):

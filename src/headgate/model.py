@@ -303,6 +303,8 @@ class TableSpec:
     # Whether files are written anew when a column's name in them is no longer the table's: readers of Delta
     # find columns by name.
     rewrite: bool = False
+    # A storage integration, or a place in S3; None is the warehouse.
+    storage: str | None = None
 
     def __post_init__(self) -> None:
         if self.freshness_seconds < 1:

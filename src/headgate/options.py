@@ -38,6 +38,7 @@ SETTLED = (
     "record_types",
     "key",
     "envelope",
+    "storage",
 )
 
 
@@ -73,6 +74,9 @@ class TableOptions(BaseModel):
     deletes: str | None = Field(None, description="How rows go, in upsert tables.")
     readers: list[str] | None = Field(None, description="Engines that read the table: `[spark, athena]`.")
     envelope: str | None = Field(None, description="Whether values are rows or changes of rows.")
+    storage: str | None = Field(
+        None, min_length=1, description="A storage integration, or a place as `s3://bucket/prefix`."
+    )
     rewrite: bool | None = Field(
         None, description="Write files anew when their columns have other names than the table's (Delta)."
     )
@@ -99,7 +103,7 @@ class TableOptions(BaseModel):
         for name, kind, noun in _CHOICES:
             if (value := getattr(self, name)) is not None:
                 said[name] = choose(kind, value, noun)
-        for name in ("flush_bytes", "dead_letters", "value_columns", "key_columns", "event_time", "rewrite"):
+        for name in _AS_SAID:
             if (value := getattr(self, name)) is not None:
                 said[name] = value
         return replace(spec, **said)
@@ -115,6 +119,7 @@ class TableOptions(BaseModel):
             )
 
 
+_AS_SAID = ("flush_bytes", "dead_letters", "value_columns", "key_columns", "event_time", "rewrite", "storage")
 _CHOICES: tuple[tuple[str, type[StrEnum], str], ...] = (
     ("mode", TableMode, "mode"),
     ("on_error", OnError, "error policy"),

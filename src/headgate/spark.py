@@ -14,6 +14,8 @@ from headgate.jvm import jars_in
 # The catalog's name in SQL: lake.<cluster>.<topic>.
 CATALOG = "lake"
 LOOPBACK = "127.0.0.1"
+# Properties of a catalog that nobody else may read.
+SECRETS = ("token", "credential")
 # A length in an Avro message is taken at its word before there are bytes for it: seven bytes that claim a
 # string of two gigabytes would end the JVM. Avro has limits for that.
 AVRO_LIMITS = (
@@ -76,7 +78,11 @@ def build_session(
             if local
             else {"spark.jars": ",".join(map(str, jars))}
         ),
-        **{f"spark.sql.catalog.{CATALOG}.{key}": value for key, value in catalog.items() if key != "type"},
+        **{
+            f"spark.sql.catalog.{CATALOG}.{key}": value
+            for key, value in catalog.items()
+            if key not in ("type", *SECRETS)
+        },
         f"spark.sql.catalog.{CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
         f"spark.sql.catalog.{CATALOG}.type": "rest",
         # Another process commits: a cached table would be an old one.
@@ -87,7 +93,21 @@ def build_session(
     builder = SparkSession.Builder().master(settings.spark.master)
     for key, value in config.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    for key in SECRETS:
+        if key in catalog:
+            set_late(session, f"spark.sql.catalog.{CATALOG}.{key}", catalog[key])
+    return session
+
+
+def set_late(session: SparkSession, key: str, value: str) -> None:
+    """A setting of this session and of those made from it, once the JVM runs.
+
+    Settings that a session begins with are arguments of its JVM, which every user of the machine can read.
+    """
+    context: Any = session.sparkContext
+    context._jsc.sc().conf().set(key, value)
+    session.conf.set(key, value)
 
 
 class Driver:

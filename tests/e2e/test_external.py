@@ -21,6 +21,8 @@ def test_kafka_registry_and_catalog_of_ones_own(services: Services, tmp_path: Pa
         HEADGATE_KAFKA__BOOTSTRAP=theirs.kafka,
         HEADGATE_REGISTRY__URL=theirs.registry,
         HEADGATE_CATALOG__URI=theirs.iceberg,
+        # Managed tables are made by who shows the key of an engine.
+        HEADGATE_CATALOG__PROPERTIES__TOKEN=theirs.catalog_key or "",
         HEADGATE_CLUSTER__NAME="east",
     ) as stack:
         status = stack.json("status")

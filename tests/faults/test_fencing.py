@@ -146,7 +146,8 @@ def test_the_same_batch_again_is_unknown_and_never_refused(services: Services) -
         services.sync(topic)
     path, body = seen[-1]
     root = services.runtime.iceberg.removesuffix("/iceberg")
-    headers = {"Content-Type": "application/json"}
+    key = services.runtime.catalog_key
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
     answer = httpx.post(root + path, content=body, headers=headers, trust_env=False)
     assert answer.status_code >= 500, answer.text
     ledger.check(topic, services.runtime.iceberg)

@@ -20,7 +20,7 @@ SMALL = {"spark.sql.shuffle.partitions": "2"}
 
 @pytest.fixture(scope="session")
 def spark(services: Services) -> Iterator[SparkSession]:
-    properties = catalog_properties(services.runtime.iceberg)
+    properties = catalog_properties(services.runtime.iceberg, token=services.runtime.catalog_key)
     extra = {**SESSION, **READS_DELTA, **SMALL}
     session = build_session(services.runtime.settings, "tests", "1g", properties, extra)
     with Driver(session):

@@ -101,6 +101,10 @@ class Keyed:
         found: int = self._registry.register_schema(f"{self.topic}-value", schema)
         return found
 
+    def evolve(self) -> None:
+        """From now on values have a field more: v2."""
+        self._encoders["value"] = (self.reveal(), fastavro.parse_schema(self._later))
+
     def random(self, count: int, keys: int, seed: int, null_keys: float = 0.0) -> None:
         """Puts, repeats and tombstones over so many keys, with timestamps in no order."""
         chance = random.Random(seed)

@@ -73,7 +73,7 @@ def read_duckdb(iceberg: str, namespace: str, topic: str) -> Iterable[dict[str, 
             table = connection.execute(f'SELECT * FROM {name}."{namespace}"."{topic}"').to_arrow_table()
         finally:
             connection.execute(f"DETACH {name}")
-            connection.execute(f"DROP SECRET {name}_secret")
+            connection.execute(f"DROP SECRET IF EXISTS {name}_secret")
     return rows_of(table)
 
 

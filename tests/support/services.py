@@ -89,8 +89,12 @@ class Process:
 class Services:
     """A broker, a registry and a catalog on one data folder; engines are started by the tests."""
 
-    def __init__(self, data: Path, bootstrap: str) -> None:
-        self.environment = {"HEADGATE_KAFKA__BOOTSTRAP": bootstrap, "HEADGATE_SPARK__MEMORY": "1g"}
+    def __init__(self, data: Path, bootstrap: str, **environment: str) -> None:
+        self.environment = {
+            "HEADGATE_KAFKA__BOOTSTRAP": bootstrap,
+            "HEADGATE_SPARK__MEMORY": "1g",
+            **environment,
+        }
         settings = load_settings(environment=self.environment, data=data)
         data.mkdir(parents=True, exist_ok=True)
         self.runtime = Runtime.of(settings, server_port=free_port(), connect_port=free_port(), broker_port=0)
@@ -113,7 +117,11 @@ class Services:
     ) -> Iterator[Process]:
         """An engine; `iceberg` and `registry` put something between it and the catalog or the registry, in
         the folder `failpoints` it finds where to die."""
-        more = {} if iceberg is None else {"HEADGATE_CATALOG__URI": iceberg}
+        more: dict[str, str] = {}
+        if iceberg is not None:
+            # To the engine it is somebody else's catalog: its key is not shown there unless we say so.
+            key = self.runtime.catalog_key or ""
+            more |= {"HEADGATE_CATALOG__URI": iceberg, "HEADGATE_CATALOG__PROPERTIES__TOKEN": key}
         more |= {} if registry is None else {"HEADGATE_REGISTRY__URL": registry}
         more |= {} if failpoints is None else {"HEADGATE_FAILPOINTS": str(failpoints)}
         with self.process("headgate.engine", **more) as process:

@@ -51,7 +51,8 @@ def main() -> int:
     instance = uuid.uuid4().hex
     store.beat("engine", instance, os.getpid(), "starting")
     name = f"statements-{instance}"
-    session = build_session(settings, name, "1g", catalog_properties(runtime.iceberg), SESSION)
+    properties = catalog_properties(runtime.iceberg, token=runtime.catalog_key)
+    session = build_session(settings, name, "1g", properties, SESSION)
     with Driver(session), SchemaSource(runtime.registry_access) as schemas:
         loop = StatementLoop(
             Statements(store.engine),

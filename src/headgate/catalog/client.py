@@ -5,6 +5,20 @@ from collections.abc import Mapping
 # Headgate's own clients see tables that are internal: the Iceberg side of what is Delta alone.
 VIEW_HEADER, VIEW_ALL = "X-Headgate-View", "all"
 
+# By this a client asks for keys of a table's storage.
+DELEGATION, VENDED = "header.X-Iceberg-Access-Delegation", "vended-credentials"
+
+
+def key_properties(uri: str, key: str) -> dict[str, str]:
+    """What shows a key of the data folder to the catalog. It does not expire: there is nothing to refresh."""
+    return {
+        "rest.auth.type": "oauth2",
+        # Not asked for anything: without it the client warns.
+        "oauth2-server-uri": f"{uri}/v1/oauth/tokens",
+        "token": key,
+        "token-refresh-enabled": "false",
+    }
+
 
 def catalog_properties(
     uri: str, warehouse: str | None = None, token: str | None = None, extra: Mapping[str, str] | None = None
@@ -17,6 +31,6 @@ def catalog_properties(
     if warehouse is not None:
         properties["warehouse"] = warehouse
     if token is not None:
-        properties["token"] = token
+        properties |= key_properties(properties["uri"], token)
     properties.update(extra or {})
     return properties

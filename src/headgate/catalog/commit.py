@@ -19,14 +19,17 @@ from dataclasses import dataclass
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
+from headgate.access import Principal
 from headgate.catalog.errors import already_exists, bad_request, commit_failed, from_java, no_such_table
 from headgate.catalog.fencing import judge, proposed_batches
+from headgate.catalog.files import Files
 from headgate.catalog.iceberg import Iceberg, TableMetadata, UpdateTableRequest, is_internal
 from headgate.catalog.idempotency import Once, Outcome
 from headgate.catalog.ledger import VIEW, Ledger, LostRace, Move, Unconfirmed
 from headgate.catalog.locations import Footprint, Warehouse
 from headgate.catalog.names import Identifier
 from headgate.catalog.proposal import is_create, proposal, table_state
+from headgate.catalog.rights import Rights
 
 log = logging.getLogger(__name__)
 
@@ -54,17 +57,21 @@ class Step:
 
 
 class Committer:
-    def __init__(self, iceberg: Iceberg, ledger: Ledger, warehouse: Warehouse) -> None:
+    def __init__(self, iceberg: Iceberg, ledger: Ledger, warehouse: Warehouse, rights: Rights) -> None:
         self._iceberg = iceberg
         self._ledger = ledger
         self._warehouse = warehouse
+        self._rights = rights
+        self._files = Files(iceberg, ledger, warehouse)
 
-    def commit(self, changes: Sequence[Change], once: Once | None, status: int) -> list[TableMetadata]:
+    def commit(
+        self, changes: Sequence[Change], once: Once | None, status: int, caller: Principal
+    ) -> list[TableMetadata]:
         """The metadata of each table after the commit, in the order of `changes`."""
         if len({change.identifier for change in changes}) < len(changes):
             raise bad_request("A transaction must name each table once.")
         for attempt in range(ATTEMPTS):
-            steps = [self._work_out(change) for change in changes]
+            steps = [self._work_out(change, caller) for change in changes]
             try:
                 after = self._apply(steps, once, status)
             except LostRace:
@@ -75,24 +82,29 @@ class Committer:
         names = ", ".join(str(change.identifier) for change in changes)
         raise commit_failed(f"Others committed to {names} {ATTEMPTS} times in between: refresh and retry.")
 
-    def _work_out(self, change: Change) -> Step:
+    def _work_out(self, change: Change, caller: Principal) -> Step:
         """Steps 1 to 3: nothing is written yet."""
-        base = self._base(change)
+        base = self._base(change, caller)
         wanted = proposal(change.request)
+        state = table_state(base)
+        if state.managed or wanted.makes_managed:
+            self._rights.check_managed(caller, change.identifier)
         batches = proposed_batches(wanted)
         committed = self._ledger.committed_batches(base.uuid(), batches) if base is not None else frozenset()
-        batches = judge(table_state(base), wanted, committed)
+        batches = judge(state, wanted, committed)
         metadata = self._iceberg.updated(base, change.request)
         if metadata is None:
             return Step(change.identifier, base, None)
         footprint = self._warehouse.footprint(metadata.location(), metadata.properties())
+        self._files.check_added(change.request, metadata.uuid(), footprint)
         return Step(change.identifier, base, metadata, footprint, batches)
 
-    def _base(self, change: Change) -> TableMetadata | None:
+    def _base(self, change: Change, caller: Principal) -> TableMetadata | None:
         pointer = self._ledger.pointer(change.identifier)
         if is_create(change.request):
+            self._rights.check_creates(caller, change.identifier)
             if pointer is not None and pointer.kind == VIEW:
-                raise already_exists(f"View already exists: {change.identifier}")
+                raise already_exists(f"View with same name already exists: {change.identifier}")
             self._ledger.check_namespace(change.identifier.namespace)
         elif pointer is None or pointer.kind == VIEW:
             raise no_such_table(change.identifier)

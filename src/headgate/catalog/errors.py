@@ -39,6 +39,10 @@ def no_such_table(name: object) -> CatalogError:
     return CatalogError(404, "NoSuchTableException", f"Table does not exist: {name}")
 
 
+def no_such_view(name: object) -> CatalogError:
+    return CatalogError(404, "NoSuchViewException", f"View does not exist: {name}")
+
+
 def already_exists(message: str) -> CatalogError:
     return CatalogError(409, "AlreadyExistsException", message)
 

@@ -1,18 +1,19 @@
 """Iceberg's own Java classes behind the catalog: parsing, metadata files, the JdbcCatalog on our database."""
 
+import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
+from headgate.catalog.database import Database, jdbc_properties
 from headgate.catalog.errors import bad_request, commit_failed, from_java, java_class
 from headgate.catalog.names import Identifier, stored_levels
 from headgate.catalog.schema import CATALOG
 from headgate.jvm import Jvm
 from headgate.model import FORMATS_KEY, TableFormat
-from headgate.store.database import BUSY_TIMEOUT_MS
+from headgate.storage import Place, Places
 
 # Java objects have no types here; the names say which class of Iceberg they are.
 TableMetadata = Any
@@ -29,8 +30,12 @@ FILE_IO = "org.apache.iceberg.io.ResolvingFileIO"
 class Iceberg:
     """The gateway's side of things: no state of its own but open handles."""
 
-    def __init__(self, jvm: Jvm, database: Path, warehouse: str) -> None:
+    def __init__(self, jvm: Jvm, database: Database, warehouse: str, places: Places | None = None) -> None:
         self._jvm = jvm
+        self._places = places
+        self._lock = threading.Lock()
+        self._known: tuple[Place, ...] | None = None
+        self._ios: dict[Place, Any] = {}
         java = jvm.java
         self._iceberg = java.org.apache.iceberg
         self._string = java.java.lang.String
@@ -46,9 +51,11 @@ class Iceberg:
         }
         self._mapper = _mapper(java)
         configuration = java.org.apache.hadoop.conf.Configuration()
+        self._configuration = configuration
         properties = _jdbc_properties(database, warehouse)
-        self.io = self._catalog_util.loadFileIO(FILE_IO, properties, configuration)
-        self.catalog = self._iceberg.jdbc.JdbcCatalog()
+        self._io = self._catalog_util.loadFileIO(FILE_IO, properties, configuration)
+        # The catalog's files are those that we read and write too, with the same keys.
+        self.catalog = self._iceberg.jdbc.JdbcCatalog(self._always(self._io), None, True)
         self.catalog.setConf(configuration)
         self.catalog.initialize(CATALOG, properties)
         mode = "org.apache.iceberg.rest.RESTCatalogProperties$SnapshotMode"
@@ -59,7 +66,58 @@ class Iceberg:
 
     def close(self) -> None:
         self.catalog.close()
-        self.io.close()
+        self._io.close()
+        for io in self._ios.values():
+            io.close()
+
+    @property
+    def io(self) -> Any:
+        """For files anywhere. It finds the place of each by the integrations that there are now."""
+        self.know_places()
+        return self._io
+
+    def know_places(self) -> None:
+        """Before Iceberg's own code opens files: integrations come and go."""
+        if self._places is None:
+            return
+        found = self._places.integrations()
+        if found == self._known:
+            return
+        with self._lock:
+            make = self._iceberg.io.StorageCredential.create
+            said = self._jvm.java.java.util.ArrayList()
+            # The longest prefix wins; none takes over what another says.
+            known = {"s3://": self._places.default_settings}
+            known |= {f"{place.root}/": place.own_settings for place in found}
+            for prefix, settings in known.items():
+                if settings:
+                    said.add(make(prefix, settings))
+            self._io.setCredentials(said)
+            self._known = found
+
+    def _io_at(self, location: str) -> Any:
+        """For one table's files alone. Many at once Iceberg deletes with what it has for the whole bucket, so
+        `io` will not do."""
+        place = None if self._places is None else self._places.at(location)
+        if place is None:
+            return self._io
+        with self._lock:
+            if place not in self._ios:
+                self._ios[place] = self._catalog_util.loadFileIO(
+                    FILE_IO, place.own_settings, self._configuration
+                )
+            return self._ios[place]
+
+    def _always(self, value: Any) -> Any:
+        """A Java function of whatever it is given."""
+        java = self._jvm.java.java.lang
+        handles, gateway = java.invoke.MethodHandles, self._jvm.gateway
+        kind = gateway.new_array(java.Class, 1)
+        kind[0] = java.Class.forName("java.lang.Object")
+        constant = handles.dropArguments(handles.constant(kind[0], value), 0, kind)
+        return java.invoke.MethodHandleProxies.asInterfaceInstance(
+            java.Class.forName("java.util.function.Function"), constant
+        )
 
     def parse(self, request: str, text: str) -> Any:
         """A request of the REST spec from its JSON; anything wrong with it is the sender's."""
@@ -117,16 +175,38 @@ class Iceberg:
         extension = self._parser.getFileExtension(codec)
         return f"{folder.rstrip('/')}/{_version(replaces) + 1:05d}-{uuid.uuid4()}{extension}"
 
+    def manifests(self, snapshot: Any) -> list[str]:
+        """Their locations; none if the list of them is gone."""
+        try:
+            return [manifest.path() for manifest in snapshot.allManifests(self.io)]
+        except Py4JJavaError as error:
+            if java_class(error) != "NotFoundException":
+                raise
+            return []
+
+    def content(self, location: str) -> bytes | None:
+        """A file's bytes, None if it is gone."""
+        try:
+            stream = self.io.newInputFile(location).newStream()
+        except Py4JJavaError as error:
+            if java_class(error) != "NotFoundException":
+                raise
+            return None
+        try:
+            return bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+
     def delete(self, location: str) -> None:
         self.io.deleteFile(location)
 
     def delete_superseded(self, base: TableMetadata, metadata: TableMetadata) -> None:
         """Old metadata files, as far as the table's properties ask for it."""
-        self._catalog_util.deleteRemovedMetadataFiles(self.io, base, metadata)
+        self._catalog_util.deleteRemovedMetadataFiles(self._io_at(base.location()), base, metadata)
 
     def delete_data(self, metadata: TableMetadata) -> None:
         """Every file of a table whose pointer is gone."""
-        self._catalog_util.dropTableData(self.io, metadata)
+        self._catalog_util.dropTableData(self._io_at(metadata.location()), metadata)
 
     def new_table(self, request: Any, location: str, properties: Mapping[str, str]) -> TableMetadata:
         spec = request.spec() or self._iceberg.PartitionSpec.unpartitioned()
@@ -191,19 +271,14 @@ def _version(metadata_location: str | None) -> int:
     return int(head) if dash and head.isdecimal() else -1
 
 
-def _jdbc_properties(database: Path, warehouse: str) -> dict[str, str]:
+def _jdbc_properties(database: Database, warehouse: str) -> dict[str, str]:
     return {
-        "uri": f"jdbc:sqlite:{database}",
+        **jdbc_properties(database),
         "warehouse": warehouse,
         "io-impl": FILE_IO,
         "clients": "4",
         "jdbc.schema-version": "V1",
         "jdbc.strict-mode": "true",
-        "jdbc.journal_mode": "WAL",
-        "jdbc.synchronous": "FULL",
-        "jdbc.busy_timeout": str(BUSY_TIMEOUT_MS),
-        # JdbcCatalog looks for child namespaces with LIKE, which SQLite compares without case otherwise.
-        "jdbc.case_sensitive_like": "true",
     }
 
 

@@ -1,6 +1,6 @@
 """The catalog's database: pointers, locations, batches and idempotency keys, changed together or not at all.
 
-Several processes may share the file: what is right is decided by the statements here, never by locks in this
+Several processes may share it: what is right is decided by the statements here, never by locks in this
 process.
 """
 
@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-from sqlalchemy import URL, ColumnElement, Connection, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from headgate.catalog import schema
+from headgate.catalog.database import Database, sql_url
 from headgate.catalog.errors import (
     CatalogError,
     already_exists,
@@ -26,7 +26,7 @@ from headgate.catalog.idempotency import LIFETIME_SECONDS, Once, Outcome, check_
 from headgate.catalog.locations import Footprint
 from headgate.catalog.names import Identifier, stored_namespace
 from headgate.catalog.schema import CATALOG, batches, internal, locations, namespaces, outcomes, tables
-from headgate.store.database import open_database, reading
+from headgate.store.database import CATALOG_LOCK, open_database, reading
 
 TABLE, VIEW = "TABLE", "VIEW"
 
@@ -66,10 +66,10 @@ class Move:
 
 
 class Ledger:
-    """The database file. Every method that changes something is one transaction."""
+    """The database. Every method that changes something is one transaction."""
 
-    def __init__(self, database: Path) -> None:
-        self._engine = open_database(URL.create("sqlite", database=str(database)).render_as_string())
+    def __init__(self, database: Database) -> None:
+        self._engine = open_database(sql_url(database).render_as_string(hide_password=False), CATALOG_LOCK)
         schema.create_all(self._engine)
 
     def close(self) -> None:
@@ -121,10 +121,23 @@ class Ledger:
             found = select(internal.c.table_name).where(internal.c.table_namespace == stored)
             return frozenset(connection.scalars(found))
 
+    def is_anothers(self, file: str, table_uuid: str) -> bool:
+        """Whether a file lies in the location of a live table other than this one."""
+        others = locations.c.live & (locations.c.table_uuid != table_uuid)
+        with reading(self._engine) as connection:
+            return connection.scalar(select(func.count()).where(_overlaps(file) & others)) != 0
+
     def location_was_used(self, location: str) -> bool:
         """Whether a table, live or dropped with its files left behind, lies at, above or below it."""
         with reading(self._engine) as connection:
             return connection.scalar(select(func.count()).where(_overlaps(location))) != 0
+
+    def has_tables_in(self, location: str) -> bool:
+        """Whether a live table lies at or below it."""
+        column = locations.c.location
+        inside = or_(column == location, func.substr(column, 1, len(location) + 1) == f"{location}/")
+        with reading(self._engine) as connection:
+            return connection.scalar(select(func.count()).where(inside & locations.c.live)) != 0
 
     def move(self, moves: Sequence[Move], once: Once | None, outcome: Outcome) -> None:
         """Swap every pointer, record the batches and the outcome: all or nothing."""
@@ -158,7 +171,10 @@ class Ledger:
             _check_namespace_exists(connection, target.namespace)
             if source == target:
                 return
-            _check_name_is_free(connection, target)
+            taken = _pointer(connection, target)
+            if taken is not None:
+                what = "View" if taken.kind == VIEW else "Table"
+                raise already_exists(f"Cannot rename {source} to {target}. {what} already exists")
             names = {"table_namespace": stored_namespace(target.namespace), "table_name": target.name}
             connection.execute(update(tables).where(_is_table(source)).values(names))
             connection.execute(update(internal).where(_is_internal(source)).values(names))
@@ -171,7 +187,7 @@ class Ledger:
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        """BEGIN IMMEDIATE … COMMIT. What is raised says whether something may have been applied."""
+        """One at a time in all processes. What is raised says whether something may have been applied."""
         with self._engine.connect() as connection:
             try:
                 transaction = connection.begin()
@@ -211,7 +227,8 @@ def _pointer(connection: Connection, identifier: Identifier) -> Pointer | None:
 def _check_name_is_free(connection: Connection, identifier: Identifier) -> None:
     found = _pointer(connection, identifier)
     if found is not None:
-        raise already_exists(f"{'View' if found.kind == VIEW else 'Table'} already exists: {identifier}")
+        what = "View with same name" if found.kind == VIEW else "Table"
+        raise already_exists(f"{what} already exists: {identifier}")
 
 
 def _check_namespace_exists(connection: Connection, levels: tuple[str, ...]) -> None:

@@ -1,8 +1,8 @@
-"""Where tables may lie: canonical locations inside the warehouse, and nowhere else."""
+"""Where tables may lie: canonical locations inside the warehouse or a place that is allowed, nowhere else."""
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -20,11 +20,13 @@ SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):(.*)$", re.DOTALL)
 # A `%` is an escape to some readers and a character to others, `?` and `#` end a path, `*` and the brackets
 # are patterns to Hadoop.
 UNSAFE = re.compile(r"[*?#%\\\[\]{}\x00-\x1f\x7f]")
+# Writers put values of partitions into the names of files, escaped or not.
+UNSAFE_IN_FILES = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def canonical(location: str) -> str:
+def canonical(location: str, unsafe: re.Pattern[str] = UNSAFE) -> str:
     """`file:/x/` and `/x` as `file:///x`; refuses what could mean another place than it seems to."""
-    if UNSAFE.search(location):
+    if unsafe.search(location):
         raise bad_request(f"The location '{location!a}' holds a character that locations must not have.")
     match = SCHEME.match(location)
     scheme, rest = (match[1].lower(), match[2]) if match else ("file", location)
@@ -42,6 +44,13 @@ def canonical(location: str) -> str:
     return f"{scheme}://{authority}/{'/'.join(segments)}"
 
 
+def _configured(location: str) -> str:
+    # A file URI may come percent-encoded. Hadoop takes paths as they are: undo the escapes here, once.
+    found = canonical(unquote(location) if location.startswith("file:") else location)
+    # Hadoop's names for S3 are no other places, and tables are told by one.
+    return re.sub(r"^s3[an]://", "s3://", found)
+
+
 @dataclass(frozen=True)
 class Footprint:
     """Every place that a table writes to, canonical."""
@@ -49,17 +58,25 @@ class Footprint:
     location: str
     paths: tuple[str, ...] = ()
 
+    def holds(self, file: str) -> bool:
+        """Whether a file, canonical, is at one of them."""
+        return any(file.startswith(f"{place}/") for place in (self.location, *self.paths))
+
 
 @dataclass(frozen=True)
 class Warehouse:
-    """The root under which every table of the embedded catalog lies."""
+    """The root under which tables of the embedded catalog lie, and other places where they may."""
 
     root: str
+    allowed: tuple[str, ...] = ()
+    # Places that come and go while the server runs.
+    further: Callable[[], tuple[str, ...]] = tuple
 
     @classmethod
-    def at(cls, location: str) -> "Warehouse":
-        # A file URI may come percent-encoded. Hadoop takes paths as they are: undo the escapes here, once.
-        return cls(canonical(unquote(location) if location.startswith("file:") else location))
+    def at(
+        cls, location: str, allowed: Iterable[str] = (), further: Callable[[], tuple[str, ...]] = tuple
+    ) -> "Warehouse":
+        return cls(_configured(location), tuple(_configured(place) for place in allowed), further)
 
     def admit(self, location: str, what: str) -> str:
         """`location`, canonical, if it is inside the warehouse."""
@@ -67,9 +84,21 @@ class Warehouse:
             found = canonical(location)
         except CatalogError as error:
             raise bad_request(f"{what}: {error.message}") from error
-        if not found.startswith(self.root + "/"):
-            raise bad_request(f"{what} '{location}' is not inside the warehouse {self.root}.")
+        self._check_inside(found, what)
         return found
+
+    def admit_file(self, location: str, what: str) -> str:
+        """Likewise, for a file that metadata names: its name may hold more characters."""
+        try:
+            found = canonical(location, UNSAFE_IN_FILES)
+        except CatalogError as error:
+            raise bad_request(f"{what}: {error.message}") from error
+        self._check_inside(found, what)
+        return found
+
+    def _check_inside(self, found: str, what: str) -> None:
+        if not any(found.startswith(f"{place}/") for place in (self.root, *self.allowed, *self.further())):
+            raise bad_request(f"{what} '{found}' is not inside the warehouse {self.root}.")
 
     def admit_paths(self, properties: Mapping[str, str]) -> tuple[str, ...]:
         """Where properties may send files besides the location, each checked."""

@@ -4,29 +4,37 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headgate.access import Principal
 from headgate.catalog.errors import bad_request
 from headgate.catalog.iceberg import Iceberg
 from headgate.catalog.idempotency import Once
 from headgate.catalog.locations import Warehouse
 from headgate.catalog.names import check_namespace, shown_names, stored_levels
 from headgate.catalog.once import Answer, Requests
+from headgate.catalog.rights import Rights
 
 # JdbcCatalog changes namespaces in several statements.
 ALL = "all namespaces"
 
 
 class Namespaces:
-    def __init__(self, iceberg: Iceberg, warehouse: Warehouse, requests: Requests) -> None:
+    def __init__(self, iceberg: Iceberg, warehouse: Warehouse, requests: Requests, rights: Rights) -> None:
         self._iceberg = iceberg
         self._warehouse = warehouse
         self._requests = requests
+        self._rights = rights
 
-    def list(self, parent: tuple[str, ...], page_token: str | None, page_size: int | None) -> Answer:
+    def list(
+        self, parent: tuple[str, ...], page_token: str | None, page_size: int | None, caller: Principal
+    ) -> Answer:
+        """A page may be shorter than was asked for: what the caller does not see is left out of it."""
         page = () if page_size is None else (page_token, str(page_size))
         found = self._iceberg.handlers.listNamespaces(
             self._iceberg.catalog, self._iceberg.namespace(parent), *page
         )
-        return self._answer(found)
+        said = shown_names(json.loads(self._iceberg.render(found)))
+        said["namespaces"] = [levels for levels in said["namespaces"] if caller.sees_namespace(levels)]
+        return Answer(200, json.dumps(said))
 
     def load(self, levels: tuple[str, ...]) -> Answer:
         found = self._iceberg.handlers.loadNamespace(self._iceberg.catalog, self._iceberg.namespace(levels))
@@ -36,10 +44,11 @@ class Namespaces:
         self._iceberg.handlers.namespaceExists(self._iceberg.catalog, self._iceberg.namespace(levels))
         return Answer(204)
 
-    def create(self, body: Mapping[str, Any], once: Once | None) -> Answer:
+    def create(self, body: Mapping[str, Any], once: Once | None, caller: Principal) -> Answer:
         if not isinstance(body.get("namespace"), list):
             raise bad_request("`namespace` must be a list of levels.")
         levels = check_namespace(body["namespace"])
+        self._rights.check_changes_namespace(caller, levels)
         stored = json.dumps({**body, "namespace": stored_levels(levels)})
         request = self._iceberg.parse("CreateNamespaceRequest", stored)
 

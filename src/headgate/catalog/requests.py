@@ -16,11 +16,16 @@ from sqlalchemy.exc import OperationalError
 from starlette.routing import Match
 from starlette.types import Scope
 
+from headgate.access import Gate, Principal
+from headgate.access.gate import Visit
 from headgate.catalog.client import VIEW_ALL, VIEW_HEADER
+from headgate.catalog.delegation import HEADER as DELEGATION
+from headgate.catalog.delegation import Asked
 from headgate.catalog.errors import CatalogError, bad_request, from_java, unavailable
 from headgate.catalog.idempotency import Once, once
 from headgate.catalog.names import Identifier, parse_namespace
 from headgate.catalog.once import Answer
+from headgate.errors import IssuerUnavailable, NotAuthorized, StorageUnavailable, TooManyFailures
 
 log = logging.getLogger(__name__)
 
@@ -28,11 +33,28 @@ log = logging.getLogger(__name__)
 INNER_SLASH = "\udc2f"
 
 
-def _sees_all(request: Request) -> bool:
-    return request.headers.get(VIEW_HEADER) == VIEW_ALL
+def authenticating(gate: Gate) -> Callable[[Request], None]:
+    """What every guarded route depends on, before anything of the request is looked at."""
+
+    def authenticate(request: Request) -> None:
+        request.state.caller = gate.caller(Visit.of(request.scope))
+
+    return authenticate
 
 
-# Whether a client sees internal tables too: Headgate's own do.
+async def _caller(request: Request) -> Principal:
+    caller: Principal = request.state.caller
+    return caller
+
+
+Caller = Annotated[Principal, Depends(_caller)]
+
+
+async def _sees_all(request: Request, caller: Caller) -> bool:
+    return request.headers.get(VIEW_HEADER) == VIEW_ALL and caller.is_admin
+
+
+# Whether a client sees internal tables too: Headgate's own do, if they show who they are.
 SeesAll = Annotated[bool, Depends(_sees_all)]
 
 
@@ -76,14 +98,28 @@ def _error_response(error: Exception) -> Response:
     found = _explained(error)
     if found.status >= 500:
         log.error("%s: %s", found.kind, found.message, exc_info=error)
-    headers = {"Retry-After": "1"} if found.status == 503 else None
-    return JSONResponse(found.body(), found.status, headers)
+    return JSONResponse(found.body(), found.status, _headers(error, found.status))
+
+
+def _headers(error: Exception, status: int) -> dict[str, str]:
+    match error:
+        case NotAuthorized():
+            return {"WWW-Authenticate": 'Bearer realm="headgate", error="invalid_token"'}
+        case TooManyFailures():
+            return {"Retry-After": str(error.wait)}
+    return {"Retry-After": "1"} if status == 503 else {}
 
 
 def _explained(error: Exception) -> CatalogError:
     match error:
         case CatalogError():
             return error
+        case NotAuthorized():
+            return CatalogError(401, "NotAuthorizedException", str(error))
+        case TooManyFailures():
+            return CatalogError(429, "TooManyRequestsException", str(error))
+        case IssuerUnavailable() | StorageUnavailable():
+            return unavailable(str(error))
         case Py4JJavaError():
             return from_java(error)
         case RequestValidationError():
@@ -130,6 +166,11 @@ async def _view(namespace: str, view: str) -> Identifier:
     return Identifier(parse_namespace(namespace), view)
 
 
+async def _asked(request: Request, caller: Caller) -> Asked:
+    return Asked.of(caller, request.headers.get(DELEGATION))
+
+
+AskedFor = Annotated[Asked, Depends(_asked)]
 OnceKey = Annotated[Once | None, Depends(_once)]
 JsonBody = Annotated[Body, Depends(_body)]
 Levels = Annotated[tuple[str, ...], Depends(_levels)]

@@ -6,26 +6,31 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
+from headgate.access import Principal
 from headgate.catalog.errors import bad_request, from_java
 from headgate.catalog.iceberg import Iceberg, is_a
 from headgate.catalog.idempotency import Once
 from headgate.catalog.locations import Warehouse
-from headgate.catalog.names import Identifier, parse_identifier, shown_names
+from headgate.catalog.names import Identifier, parse_identifier
 from headgate.catalog.once import Answer, Requests
+from headgate.catalog.rights import Rights, seen_names
 
 
 class Views:
-    def __init__(self, iceberg: Iceberg, warehouse: Warehouse, requests: Requests) -> None:
+    def __init__(self, iceberg: Iceberg, warehouse: Warehouse, requests: Requests, rights: Rights) -> None:
         self._iceberg = iceberg
         self._warehouse = warehouse
         self._requests = requests
+        self._rights = rights
 
-    def list(self, levels: tuple[str, ...], page_token: str | None, page_size: int | None) -> Answer:
+    def list(
+        self, levels: tuple[str, ...], page_token: str | None, page_size: int | None, caller: Principal
+    ) -> Answer:
         page = () if page_size is None else (page_token, str(page_size))
         found = self._iceberg.handlers.listViews(
             self._iceberg.catalog, self._iceberg.namespace(levels), *page
         )
-        return Answer(200, json.dumps(shown_names(json.loads(self._iceberg.render(found)))))
+        return Answer(200, json.dumps(seen_names(self._iceberg.render(found), caller)))
 
     def load(self, identifier: Identifier) -> Answer:
         found = self._iceberg.handlers.loadView(self._iceberg.catalog, self._iceberg.identifier(identifier))
@@ -35,8 +40,11 @@ class Views:
         self._iceberg.handlers.viewExists(self._iceberg.catalog, self._iceberg.identifier(identifier))
         return Answer(204)
 
-    def create(self, levels: tuple[str, ...], body: Mapping[str, Any], once: Once | None) -> Answer:
+    def create(
+        self, levels: tuple[str, ...], body: Mapping[str, Any], once: Once | None, caller: Principal
+    ) -> Answer:
         identifier = parse_identifier({"namespace": [*levels], "name": body.get("name")})
+        self._rights.check_creates(caller, identifier)
         # JdbcCatalog would make a path of the name as it is.
         location = body.get("location") or self._warehouse.default_location(identifier)
         parsed = self._iceberg.parse("CreateViewRequest", json.dumps({**body, "location": location}))
@@ -50,10 +58,13 @@ class Views:
 
         return self._requests.run_and_record(once, (identifier,), create)
 
-    def register(self, levels: tuple[str, ...], body: Mapping[str, Any], once: Once | None) -> Answer:
+    def register(
+        self, levels: tuple[str, ...], body: Mapping[str, Any], once: Once | None, caller: Principal
+    ) -> Answer:
         request = self._iceberg.parse("RegisterViewRequest", json.dumps(body))
         request.validate()
         identifier = parse_identifier({"namespace": [*levels], "name": request.name()})
+        self._rights.check_creates(caller, identifier)
         self._check_registered(request.metadataLocation())
 
         def register() -> Answer:
@@ -87,8 +98,10 @@ class Views:
 
         return self._requests.run_and_record(once, (identifier,), update_view)
 
-    def rename(self, body: Mapping[str, Any], once: Once | None) -> Answer:
+    def rename(self, body: Mapping[str, Any], once: Once | None, caller: Principal) -> Answer:
         source, target = parse_identifier(body.get("source")), parse_identifier(body.get("destination"))
+        self._rights.check_writes_view(caller, source)
+        self._rights.check_creates(caller, target)
 
         def rename() -> Answer:
             java = self._iceberg

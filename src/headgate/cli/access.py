@@ -26,7 +26,20 @@ def registry_access(client: Client, data: Path | None) -> "RegistryAccess":
 
     address, settings = client.addresses()["registry"], _settings(data)
     own = None if settings.registry.url is None else RegistryAccess.at(settings.registry.url).url
-    return RegistryAccess.of(settings.registry) if own == address else RegistryAccess(address)
+    if own == address:
+        return RegistryAccess.of(settings.registry)
+    embedded = address.startswith(client.addresses()["console"])
+    return RegistryAccess(address, token=_operator_key(data) if embedded else None)
+
+
+def _operator_key(data: Path | None) -> str | None:
+    """Of a Headgate on this machine."""
+    from headgate.embedded.secrets import OPERATOR_KEY, known_secret
+
+    folder = data_folder(data)
+    if folder is None and os.environ.get(URL_VARIABLE):
+        return None
+    return known_secret(folder or DEFAULT_DATA.absolute(), OPERATOR_KEY)
 
 
 def _settings(data: Path | None) -> "Settings":

@@ -1,6 +1,8 @@
 """Finds a running Headgate and speaks to its control API; its errors come back as the errors they were."""
 
+import base64
 import os
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,13 +12,15 @@ from urllib.parse import quote
 import typer
 
 from headgate import errors
-from headgate.errors import HeadgateError, InvalidRequest, ServerUnavailable, TerminalError
+from headgate.errors import ConfigError, HeadgateError, InvalidRequest, ServerUnavailable, TerminalError
 
 if TYPE_CHECKING:
     import httpx
 
 DEFAULT_DATA = Path(".headgate")
 URL_VARIABLE = "HEADGATE_URL"
+CA_VARIABLE = "HEADGATE_CA_FILE"
+ID_VARIABLE, SECRET_VARIABLE = "HEADGATE_CLIENT_ID", "HEADGATE_CLIENT_SECRET"
 TIMEOUT_SECONDS = 30.0
 
 DataOption = Annotated[
@@ -40,26 +44,60 @@ def connect(data: Path | None = None) -> "Client":
     folder = data_folder(data)
     url = os.environ.get(URL_VARIABLE)
     if folder is None and url:
-        return Client(url.rstrip("/") + "/api/v1", hint=f"Is {URL_VARIABLE} right?")
+        hint = f"Is {URL_VARIABLE} right?"
+        return Client(url.rstrip("/") + "/api/v1", hint=hint, login=_login_from_environment())
 
     from headgate.embedded.runtime import read_run, supervisor_of
+    from headgate.embedded.secrets import OPERATOR_KEY, known_secret
 
     folder = folder or DEFAULT_DATA.absolute()
     supervisor_of(folder)
     run = read_run(folder)
-    return Client(run["addresses"]["api"], hint=f"See {run['logs']}/server.log.", addresses=run["addresses"])
+    key = known_secret(folder, OPERATOR_KEY)
+    return Client(
+        run["addresses"]["api"],
+        hint=f"See {run['logs']}/server.log.",
+        addresses=run["addresses"],
+        login=None if key is None else f"Bearer {key}",
+    )
+
+
+def _certificates() -> ssl.SSLContext | None:
+    """Those that a Headgate elsewhere is checked with; none are the system's."""
+    file = os.environ.get(CA_VARIABLE)
+    if not file:
+        return None
+    try:
+        return ssl.create_default_context(cafile=file)
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigError(f"{CA_VARIABLE} names {file}, which holds no certificates: {error}.") from error
+
+
+def _login_from_environment() -> str | None:
+    """Client id and secret, for a Headgate elsewhere."""
+    client_id, secret = os.environ.get(ID_VARIABLE), os.environ.get(SECRET_VARIABLE)
+    if not client_id and not secret:
+        return None
+    if not client_id or not secret:
+        raise ConfigError(f"{ID_VARIABLE} and {SECRET_VARIABLE} belong together.", "Set both, or neither.")
+    return "Basic " + base64.b64encode(f"{client_id}:{secret}".encode()).decode()
 
 
 class Client:
     """The control API. A path is given in parts: `client.post("tables", topic, "sync")`."""
 
-    def __init__(self, api: str, hint: str = "", addresses: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, api: str, hint: str = "", addresses: dict[str, str] | None = None, login: str | None = None
+    ) -> None:
         import httpx
 
         self._api = api
         self._hint = hint
         self._addresses = addresses
-        self._http = httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False)
+        headers = {} if login is None else {"Authorization": login}
+        self._http = httpx.Client(
+            timeout=TIMEOUT_SECONDS, trust_env=False, headers=headers, verify=_certificates() or True
+        )
 
     def addresses(self) -> dict[str, str]:
         """Where things are: kafka, registry, iceberg, api, console, spark_connect."""

@@ -10,7 +10,20 @@ import typer
 from typer.core import TyperGroup
 
 from headgate import __version__
-from headgate.cli import changes, datagen, dlq, query, sql, statement, status, topic, up
+from headgate.cli import (
+    catalog,
+    changes,
+    credentials,
+    datagen,
+    dlq,
+    query,
+    sql,
+    statement,
+    status,
+    storage,
+    topic,
+    up,
+)
 from headgate.cli.client import DataOption
 from headgate.cli.output import complain
 from headgate.errors import HeadgateError
@@ -62,6 +75,9 @@ app.command("status")(status.status)
 app.add_typer(topic.app, name="topic")
 app.add_typer(dlq.app, name="dlq")
 app.add_typer(changes.app, name="table")
+app.add_typer(credentials.app, name="credentials")
+app.add_typer(storage.app, name="storage")
+app.add_typer(catalog.app, name="catalog")
 app.add_typer(statement.app, name="statement")
 app.command("datagen")(datagen.datagen)
 app.command("query")(query.query)

@@ -72,7 +72,8 @@ def ask(sql: str, data: Path | None) -> "QueryResult":
 
 def ask_for(frame: Callable[["SparkSession"], "DataFrame"], data: Path | None) -> "QueryResult":
     """The rows of a frame that is made in a session of the query driver."""
-    from headgate.embedded.secrets import secret
+    from headgate.catalog.client import key_properties
+    from headgate.embedded.secrets import OPERATOR_KEY, known_secret, secret
     from headgate.query.client import run_query
 
     folder = data_folder(data)
@@ -82,10 +83,15 @@ def ask_for(frame: Callable[["SparkSession"], "DataFrame"], data: Path | None) -
         )
     with connect(data) as client:
         start_driver(client)
-        address = client.addresses()["spark_connect"]
-    token = secret(folder or DEFAULT_DATA.absolute(), "connect")
+        addresses = client.addresses()
+    folder = folder or DEFAULT_DATA.absolute()
+    token = secret(folder, "connect")
+    # A catalog of yours is told nothing of ours.
+    embedded = addresses["iceberg"].startswith(addresses["console"])
+    key = known_secret(folder, OPERATOR_KEY) if embedded else None
+    catalog = {} if key is None else key_properties(addresses["iceberg"], key)
     _keep_quiet()
-    return run_query(address, token, frame)
+    return run_query(addresses["spark_connect"], token, catalog, frame)
 
 
 def start_driver(client: Client) -> None:

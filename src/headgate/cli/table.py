@@ -122,6 +122,12 @@ def enable(
     metadata: MetadataOption = None,
     partition: PartitionOption = None,
     event_time: EventTimeOption = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            help="A storage (`headgate storage list`) or s3://BUCKET/PREFIX. [default: the warehouse]"
+        ),
+    ] = None,
     data: DataOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -148,6 +154,7 @@ def enable(
         "deletes": deletes,
         "readers": None if readers is None else _names(readers),
         "envelope": envelope,
+        "storage": storage,
     }
     with connect(data) as client:
         found = client.post("tables", body=_said(wanted))
@@ -270,7 +277,14 @@ def _fields(found: dict[str, Any]) -> list[tuple[str, object]]:
     ]
     detail = {name: value for name, value in found["detail"].items() if name not in INTERNAL}
     known = [(name.replace("_", " "), _text(value)) for name, value in detail.items() if value is not None]
-    return [*fields, *known]
+    return [*fields, *known, *(_published(one) for one in found["catalogs"])]
+
+
+def _published(one: dict[str, Any]) -> tuple[str, object]:
+    """In which catalog, under which name, how it stands there."""
+    named = one["name"] or "–"
+    reason = f" ({one['reason']})" if one["reason"] else ""
+    return f"in {one['catalog']}", f"{named}, {one['state']}{reason}"
 
 
 def _text(value: object) -> str:

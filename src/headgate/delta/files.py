@@ -2,8 +2,9 @@
 
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO, Protocol, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -31,8 +32,9 @@ class Files(Protocol):
     def open(self, name: str) -> BinaryIO: ...
 
 
-def files_at(location: str, s3: Any | None = None) -> Files:
-    """The folder that Iceberg calls a table's location. `s3` is boto3's client, for locations there."""
+def files_at(location: str, s3: Any | None = None, put_arguments: Mapping[str, str] | None = None) -> Files:
+    """The folder that Iceberg calls a table's location. `s3` is boto3's client, for locations there, and
+    `put_arguments` is what its puts are called with: how objects are encrypted."""
     parts = urlsplit(location)
     if parts.scheme in ("", "file"):
         # Iceberg's locations are no URIs in the strict sense: percent signs are their own.
@@ -40,7 +42,7 @@ def files_at(location: str, s3: Any | None = None) -> Files:
     if parts.scheme in _S3:
         if s3 is None:
             raise InvalidRequest(f"There is no access to S3 for {location}.", "Configure the storage's keys.")
-        return S3Files(s3, parts.netloc, parts.path.strip("/"))
+        return S3Files(s3, parts.netloc, parts.path.strip("/"), put_arguments or {})
     raise InvalidRequest(
         f"A Delta log cannot be kept at {location}.", "Use a folder of this machine, or one in S3."
     )
@@ -113,8 +115,11 @@ def _sync_folder(folder: Path) -> None:
 class S3Files:
     """A prefix in a bucket. The store itself sees to it that a name is given once."""
 
-    def __init__(self, client: Any, bucket: str, prefix: str) -> None:
+    def __init__(
+        self, client: Any, bucket: str, prefix: str, put_arguments: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._client = client
+        self._put_arguments = put_arguments
         self._bucket = bucket
         self._prefix = f"{prefix}/" if prefix else ""
 
@@ -134,13 +139,17 @@ class S3Files:
         return sorted(name for name in found if name > after)
 
     def put(self, name: str, data: bytes) -> None:
-        self._client.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=data)
+        self._client.put_object(
+            Bucket=self._bucket, Key=self._prefix + name, Body=data, **self._put_arguments
+        )
 
     def put_new(self, name: str, data: bytes) -> bool:
         key = self._prefix + name
         while True:
             try:
-                self._client.put_object(Bucket=self._bucket, Key=key, Body=data, IfNoneMatch="*")
+                self._client.put_object(
+                    Bucket=self._bucket, Key=key, Body=data, IfNoneMatch="*", **self._put_arguments
+                )
             except Exception as error:
                 status = _status(error)
                 if status == 409:

@@ -16,6 +16,7 @@ from headgate import __version__
 from headgate.config import Settings, load_settings
 from headgate.embedded.ports import LOOPBACK
 from headgate.embedded.process import Identity
+from headgate.embedded.secrets import ENGINE_KEY, secret
 from headgate.errors import NotRunning
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.registry import RegistryAccess
@@ -71,7 +72,15 @@ class Runtime:
     @property
     def registry_access(self) -> RegistryAccess:
         """What the registry's clients are made with. Reads the files that the settings name."""
-        return RegistryAccess.of(self.settings.registry, self.registry)
+        access = RegistryAccess.of(self.settings.registry, self.registry)
+        if self.settings.registry.url is not None:
+            return access
+        return replace(access, token=secret(self.data, ENGINE_KEY))
+
+    @property
+    def catalog_key(self) -> str | None:
+        """What the engine shows to the embedded catalog; yours gets what the configuration says."""
+        return secret(self.data, ENGINE_KEY) if self.settings.catalog.uri is None else None
 
     @property
     def data(self) -> Path:
@@ -96,6 +105,9 @@ class Runtime:
     @property
     def addresses(self) -> dict[str, str]:
         """For people and their tools: passwords in URLs are left out."""
+        public = self.settings.public
+        scheme = "http" if public.certificate_file is None else "https"
+        elsewhere = public.url or f"{scheme}://{public.host}:{public.port}"
         return {
             "kafka": self.kafka,
             "registry": without_password(self.registry),
@@ -103,6 +115,7 @@ class Runtime:
             "api": self.api,
             "console": self.console,
             "spark_connect": self.spark_connect,
+            **({} if public.host is None else {"public": elsewhere}),
         }
 
     def write(self) -> None:

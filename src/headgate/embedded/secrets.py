@@ -5,6 +5,8 @@ import secrets
 from pathlib import Path
 
 TOKEN_BYTES = 32
+# What the engine shows to the catalog and the registry, and commands to the control API.
+ENGINE_KEY, OPERATOR_KEY = "engine", "operator"
 
 
 def secret(data: Path, name: str) -> str:
@@ -14,6 +16,14 @@ def secret(data: Path, name: str) -> str:
     if not file.exists():
         _make(folder, file)
     return file.read_text()
+
+
+def known_secret(data: Path, name: str) -> str | None:
+    """The token, if it is there and this user may read it."""
+    try:
+        return (data / "secrets" / name).read_text()
+    except (FileNotFoundError, PermissionError):
+        return None
 
 
 def _make(folder: Path, file: Path) -> None:

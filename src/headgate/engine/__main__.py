@@ -21,10 +21,13 @@ from headgate.errors import TransientError
 from headgate.kafka.access import SPARK_REDACTION
 from headgate.maintain.service import Maintenance
 from headgate.model import OnError, TableSpec
+from headgate.publication.publisher import Publisher
+from headgate.publication.source import LakeTables
 from headgate.registry.client import SchemaSource
 from headgate.spark import Driver, build_session
 from headgate.statements.execute import job_of
 from headgate.statements.runnable import Job
+from headgate.storage import Places, Storages
 from headgate.store import StatementRecord, Statements, Store, TableRecord
 from headgate.tables.dead_letters import DeadLetters
 from headgate.tables.key_index import KeyIndex
@@ -48,20 +51,28 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
     settings = runtime.settings
     store = Store.open(settings.store_url)
     store.beat(NAME, instance, os.getpid(), "starting")
+    places = Places.of(settings, Storages(store.engine))
     properties = catalog_properties(
-        runtime.iceberg, settings.catalog.warehouse, None, settings.catalog.properties
+        runtime.iceberg,
+        settings.catalog.warehouse,
+        runtime.catalog_key,
+        # Ours says with each table how its storage is reached.
+        {**({} if settings.catalog.uri is None else places.default_settings), **settings.catalog.properties},
     )
     session = build_session(settings, NAME, settings.spark.memory, properties, {**SESSION, **SPARK_REDACTION})
     with closing(store), Driver(session) as driver:
-        lake = open_lake(driver.session, properties, settings.namespace, stop)
+        lake = open_lake(driver.session, properties, settings.namespace, places, stop)
         if lake is None:
             return 0
-        loop = make_loop(runtime, store, driver.session, lake, instance)
+        loop = make_loop(runtime, store, driver.session, lake, places, instance)
         ended = threading.Event()
         statements = threading.Thread(
             target=make_statements(runtime, store, driver.session).run, args=(ended,), name="statements"
         )
         statements.start()
+        publisher = make_publisher(runtime, store, driver.session, lake)
+        # It may be waiting for somebody else's catalog: nobody waits for it.
+        threading.Thread(target=publisher.run, args=(ended,), name="publication", daemon=True).start()
         log.info("ready")
         try:
             while not stop.is_set():
@@ -91,7 +102,16 @@ def make_statements(runtime: Runtime, store: Store, spark: SparkSession) -> Stat
     return StatementLoop(statements, spark, access, schemas, make, settings.checkpoints, settings.statements)
 
 
-def make_loop(runtime: Runtime, store: Store, spark: SparkSession, lake: Lake, instance: str) -> Loop:
+def make_publisher(runtime: Runtime, store: Store, spark: SparkSession, lake: Lake) -> Publisher:
+    settings = runtime.settings
+    tables = LakeTables(spark, lake)
+    interval = settings.publication.interval
+    return Publisher(store, tables, settings.cluster.name, settings.secret, interval)
+
+
+def make_loop(
+    runtime: Runtime, store: Store, spark: SparkSession, lake: Lake, places: Places, instance: str
+) -> Loop:
     settings = runtime.settings.engine
     access = runtime.kafka_access
     source = KafkaSource(access)
@@ -104,7 +124,7 @@ def make_loop(runtime: Runtime, store: Store, spark: SparkSession, lake: Lake, i
 
     def mirror(topic: str) -> DeltaMirror:
         if topic not in mirrors:
-            mirrors[topic] = DeltaMirror(spark, lake, topic)
+            mirrors[topic] = DeltaMirror(spark, lake, topic, places.files)
         return mirrors[topic]
 
     def dead_letters(spec: TableSpec) -> DeadLetters | None:
@@ -133,12 +153,12 @@ def make_loop(runtime: Runtime, store: Store, spark: SparkSession, lake: Lake, i
 
 
 def open_lake(
-    spark: SparkSession, properties: Mapping[str, str], namespace: str, stop: threading.Event
+    spark: SparkSession, properties: Mapping[str, str], namespace: str, places: Places, stop: threading.Event
 ) -> Lake | None:
     """The catalog may come up after the engine does; None when the engine is to stop before it has."""
     while not stop.is_set():
         try:
-            return Lake(spark, properties, namespace)
+            return Lake(spark, properties, namespace, places)
         except TransientError as error:
             log.warning("waiting for the catalog: %s", error)
             stop.wait(1)

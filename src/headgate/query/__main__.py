@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from headgate.adhoc.app import Door, create_app
 from headgate.adhoc.queries import Queries
-from headgate.catalog.client import catalog_properties
+from headgate.catalog.client import DELEGATION, VENDED, catalog_properties
 from headgate.embedded.entry import enter, stop_on_signal
 from headgate.embedded.ports import LOOPBACK
 from headgate.embedded.runtime import Runtime
@@ -40,7 +40,11 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
     # By the environment: an argument could be read by every user of the machine.
     os.environ["SPARK_CONNECT_AUTHENTICATE_TOKEN"] = secret(runtime.data, "connect")
     properties = catalog_properties(
-        runtime.iceberg, settings.catalog.warehouse, None, settings.catalog.properties
+        runtime.iceberg,
+        settings.catalog.warehouse,
+        None,
+        # Keys of storage follow the rights of who asks.
+        {DELEGATION: VENDED, **settings.catalog.properties},
     )
     session = build_session(settings, NAME, settings.query.memory, properties, _connect_settings(runtime))
     with closing(store), Driver(session) as driver, asking(runtime, driver.session) as door:

@@ -1,7 +1,7 @@
 """Runs one query on the query driver, by Spark Connect, and says what it read."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +29,17 @@ class QueryResult:
     reading: Reading
 
 
-def run_query(address: str, token: str, make: Callable[["SparkSession"], "DataFrame"]) -> QueryResult:
-    """`token` opens the driver, and is what the session shows to the catalog."""
+def run_query(
+    address: str, token: str, catalog: Mapping[str, str], make: Callable[["SparkSession"], "DataFrame"]
+) -> QueryResult:
+    """`token` opens the driver; `catalog` has properties by which the session shows the catalog who it is."""
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.remote(f"{address}/;token={token}").create()
     try:
-        spark.conf.set(f"spark.sql.catalog.{CATALOG}.token", token)
+        for name, value in catalog.items():
+            spark.conf.set(f"spark.sql.catalog.{CATALOG}.{name}", value)
         started = time.monotonic()
         frame = make(spark)
         rows = frame.toArrow()

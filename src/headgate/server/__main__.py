@@ -12,7 +12,10 @@ from headgate.embedded.heartbeat import Heartbeat
 from headgate.embedded.ports import LOOPBACK
 from headgate.embedded.runtime import Runtime
 from headgate.server.app import Check, create_app
+from headgate.server.doors import gate_of
 from headgate.server.parts import embedded_parts
+from headgate.server.public import PublicServer
+from headgate.storage import Places, Storages
 from headgate.store import Store
 
 NAME = "server"
@@ -35,8 +38,22 @@ def serve(runtime: Runtime, instance: str) -> int:
     """Until told to stop (SystemExit), or the JVM is gone (1)."""
     store = Store.open(runtime.settings.store_url)
     try:
-        with Heartbeat(store, NAME, instance) as heart, embedded_parts(runtime, store) as parts:
-            app = create_app(runtime, store, mounts=parts.mounts, checks=parts.checks, instance=instance)
+        gate = gate_of(runtime, store)
+        places = Places.of(runtime.settings, Storages(store.engine))
+        with (
+            Heartbeat(store, NAME, instance) as heart,
+            embedded_parts(runtime, store, gate, places) as parts,
+        ):
+            app = create_app(
+                runtime,
+                store,
+                mounts=parts.mounts,
+                checks=parts.checks,
+                instance=instance,
+                gate=gate,
+                places=places,
+                used=parts.used,
+            )
             server = uvicorn.Server(
                 uvicorn.Config(
                     app,
@@ -44,10 +61,15 @@ def serve(runtime: Runtime, instance: str) -> int:
                     port=runtime.server_port,
                     log_config=None,
                     access_log=False,
+                    # Nobody stands between: an address that a request names itself is not believed.
+                    proxy_headers=False,
                     timeout_graceful_shutdown=GRACE_SECONDS,
                 )
             )
-            with JvmWatch(server, parts.checks.get("jvm")) as watch:
+            with (
+                PublicServer(runtime.settings.public, app),
+                JvmWatch(server, parts.checks.get("jvm")) as watch,
+            ):
                 heart.ready()
                 server.run()
             return int(watch.gone)

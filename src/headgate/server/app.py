@@ -9,19 +9,24 @@ from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from headgate import __version__
+from headgate.access import Gate
 from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import secret
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
 from headgate.server import page
+from headgate.server.api.catalogs import catalogs_router
 from headgate.server.api.control import control_router
+from headgate.server.api.credentials import credentials_router
 from headgate.server.api.maintenance import maintenance_router
 from headgate.server.api.queries import queries_router
 from headgate.server.api.sql import sql_router
 from headgate.server.api.statements import statements_router
+from headgate.server.api.storage import storage_router
 from headgate.server.api.tables import tables_router
 from headgate.server.api.topics import topics_router
+from headgate.server.doors import Doorkeeper, gate_of
 from headgate.server.driver import QueryDriver
 from headgate.server.failures import RESPONSES, answer_failures
 from headgate.server.metrics import metrics_registry
@@ -30,6 +35,7 @@ from headgate.server.overview import Overview
 from headgate.statements.declared import DeclaredTables
 from headgate.statements.execute import Executor
 from headgate.statements.tables import TopicTables
+from headgate.storage import Places, Storages
 from headgate.store import SqlObjects, Statements, Store
 
 API = "/api/v1"
@@ -45,9 +51,18 @@ def create_app(
     mounts: Mapping[str, APIRouter] | None = None,
     checks: Mapping[str, Check] | None = None,
     instance: str = "",
+    gate: Gate | None = None,
+    places: Places | None = None,
+    used: Callable[[str], bool] = lambda _: False,
 ) -> FastAPI:
-    """`mounts` are the embedded registry and catalog, by path; `/healthz` asks all `checks` and the store."""
+    """`mounts` are the embedded registry and catalog, by path; `/healthz` asks all `checks` and the store.
+
+    `gate` is made as the settings say where none is given, and so are `places`; `used` tells whether the
+    embedded catalog has tables in a place.
+    """
     found = Overview(runtime, store)
+    embedded = runtime.settings.catalog.uri is None
+    places = places or Places.of(runtime.settings, Storages(store.engine))
     topics = Topics(runtime.kafka_access)
     app = FastAPI(
         title="Headgate",
@@ -58,9 +73,10 @@ def create_app(
         docs_url=None,
         redoc_url=None,
     )
+    app.add_middleware(Doorkeeper, gate=gate or gate_of(runtime, store))
     app.add_middleware(OwnOrigin)
     answer_failures(app)
-    tables = tables_router(store, topics, Offsets(runtime.kafka_access))
+    tables = tables_router(store, topics, Offsets(runtime.kafka_access), embedded)
     scripts = executor(runtime, store, topics)
     routers = (
         control_router(found),
@@ -70,6 +86,9 @@ def create_app(
         statements_router(store, found.records),
         sql_router(scripts),
         queries_router(scripts, QueryDriver(store, secret(runtime.data, "connect"))),
+        credentials_router(store),
+        storage_router(store, runtime.warehouse if embedded else None, used, places.forget),
+        catalogs_router(store, runtime.settings),
     )
     for router in routers:
         app.include_router(router, prefix=API, responses=RESPONSES)

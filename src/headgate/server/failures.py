@@ -14,8 +14,11 @@ from headgate.errors import (
     ConfigError,
     HeadgateError,
     InvalidRequest,
+    NotAllowed,
+    NotAuthorized,
     NotFound,
     ServerUnavailable,
+    TooManyFailures,
     TransientError,
 )
 
@@ -25,6 +28,9 @@ STATUSES: Mapping[type[HeadgateError], int] = {
     AlreadyExists: 409,
     InvalidRequest: 400,
     ConfigError: 400,
+    NotAuthorized: 401,
+    NotAllowed: 403,
+    TooManyFailures: 429,
     TransientError: 503,
     HeadgateError: 409,
 }
@@ -50,10 +56,13 @@ def answer_failures(app: FastAPI) -> None:
     app.add_exception_handler(OperationalError, _on_store_away)
 
 
+def status_of(error: HeadgateError) -> int:
+    return next(code for kind, code in STATUSES.items() if isinstance(error, kind))
+
+
 async def _on_headgate_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HeadgateError)
-    status = next(code for kind, code in STATUSES.items() if isinstance(error, kind))
-    return _answer(status, type(error).__name__, error.message, error.remedy)
+    return _answer(status_of(error), type(error).__name__, error.message, error.remedy)
 
 
 async def _on_invalid(_: Request, error: Exception) -> JSONResponse:

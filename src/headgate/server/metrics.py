@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 from headgate import __version__
 from headgate.model import StatementState, TableState
 from headgate.server.overview import Overview
+from headgate.store import IntegrationState, PublicationState
 
 
 def metrics_registry(found: Overview) -> CollectorRegistry:
@@ -34,6 +35,22 @@ class ControlState(Collector):
         yield from _processes(self._found.processes())
         yield from _tables(self._found.tables())
         yield from _statements(self._found.statements())
+        yield from _catalogs(self._found.catalogs())
+
+
+def _catalogs(catalogs: list[dict[str, Any]]) -> Iterator[Metric]:
+    state = GaugeMetricFamily(
+        "headgate_catalog_state", "1 for the state an outside catalog is in.", labels=["catalog", "state"]
+    )
+    tables = GaugeMetricFamily(
+        "headgate_catalog_tables", "Tables of an outside catalog, by state.", labels=["catalog", "state"]
+    )
+    for catalog in catalogs:
+        for name in IntegrationState:
+            state.add_metric([catalog["name"], name.value], float(catalog["state"] == name.value))
+        for one in PublicationState:
+            tables.add_metric([catalog["name"], one.value], float(catalog["tables"][one.value]))
+    yield from (state, tables)
 
 
 def _processes(processes: list[dict[str, Any]]) -> Iterator[Metric]:

@@ -1,4 +1,4 @@
-"""Keeps web pages of others out: the server listens on this machine only, and browsers run here too."""
+"""Keeps web pages of others out: browsers run on this machine too, and know secrets of their users."""
 
 from urllib.parse import urlsplit
 
@@ -6,6 +6,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from headgate.access.gate import PUBLIC_DOOR
 from headgate.server.failures import Failure
 
 OWN_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -27,7 +28,9 @@ class OwnOrigin:
             return
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
-        if _name(f"//{host}") in OWN_HOSTS and (origin is None or origin == f"{scope['scheme']}://{host}"):
+        # At the public door the server has names that it does not know; nothing opens it without a secret.
+        known = scope.get(PUBLIC_DOOR) is True or _name(f"//{host}") in OWN_HOSTS
+        if known and (origin is None or origin == f"{scope['scheme']}://{host}"):
             await self._app(scope, receive, send)
             return
         refused = Failure(

@@ -1,6 +1,7 @@
 """What the server says of processes and tables: the API, the metrics and the page show the same."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from headgate import __version__
 from headgate.embedded.runtime import Runtime
 from headgate.model import OnError, Start, StartKind
-from headgate.store import ProcessRecord, StatementRecord, Statements, Store, TableRecord
+from headgate.store import Integrations, ProcessRecord, StatementRecord, Statements, Store, TableRecord
 
 PROCESSES = ("broker", "server", "engine", "query")
 # A process that has said nothing for so long is not taken at its last word.
@@ -46,6 +47,19 @@ class Overview:
 
     def statements(self) -> list[dict[str, Any]]:
         return [statement(record) for record in self.records.all()]
+
+    def catalogs(self) -> list[dict[str, Any]]:
+        """Outside catalogs, with how many tables stand how in each."""
+        integrations = Integrations(self.store.engine)
+        tables = integrations.publications()
+        return [
+            {
+                "name": one.name,
+                "state": one.state.value,
+                "tables": Counter(table.state.value for table in tables if table.integration == one.name),
+            }
+            for one in integrations.all()
+        ]
 
 
 def process(record: ProcessRecord) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """The embedded registry and catalog with the JVM behind them, as far as no URL replaces them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from fastapi import APIRouter
 
+from headgate.access import LOCAL, Gate
 from headgate.catalog.embedded import EmbeddedCatalog
 from headgate.catalog.routes import catalog_router
 from headgate.embedded.runtime import Runtime
@@ -14,6 +15,7 @@ from headgate.registry.compatibility import AvroCompatibility
 from headgate.registry.routes import registry_router
 from headgate.registry.service import RegistryService
 from headgate.server.app import Check
+from headgate.storage import Places, Storages
 from headgate.store import Store
 
 
@@ -23,14 +25,24 @@ class Parts:
 
     mounts: Mapping[str, APIRouter]
     checks: Mapping[str, Check]
+    # Whether the embedded catalog has tables in a place.
+    used: Callable[[str], bool]
+
+
+def _not_known(_: str) -> bool:
+    """A catalog of yours keeps its own."""
+    return False
 
 
 @contextmanager
-def embedded_parts(runtime: Runtime, store: Store) -> Iterator[Parts]:
+def embedded_parts(
+    runtime: Runtime, store: Store, gate: Gate, places: Places | None = None
+) -> Iterator[Parts]:
     """Open while the block lasts; the JVM ends with it."""
     settings = runtime.settings
     mounts: dict[str, APIRouter] = {}
     checks: dict[str, Check] = {}
+    used: Callable[[str], bool] = _not_known
     with ExitStack() as opened:
         if settings.registry.url is None or settings.catalog.uri is None:
             jvm = opened.enter_context(Jvm(settings.jars_folder))
@@ -40,7 +52,17 @@ def embedded_parts(runtime: Runtime, store: Store) -> Iterator[Parts]:
             mounts["/registry"] = registry_router(service)
             checks["registry"] = service.newest_id
         if settings.catalog.uri is None:
-            catalog = opened.enter_context(EmbeddedCatalog(jvm, settings.catalog_db, settings.warehouse))
-            mounts["/iceberg"] = catalog_router(catalog)
-            checks["catalog"] = lambda: catalog.namespaces.list((), None, 1)
-        yield Parts(mounts, checks)
+            catalog = opened.enter_context(
+                EmbeddedCatalog(
+                    jvm,
+                    settings.catalog_db,
+                    settings.warehouse,
+                    (settings.namespace,),
+                    settings.catalog.locations,
+                    places or Places.of(settings, Storages(store.engine)),
+                )
+            )
+            mounts["/iceberg"] = catalog_router(catalog, gate, settings.public.url)
+            checks["catalog"] = lambda: catalog.namespaces.list((), None, 1, LOCAL)
+            used = catalog.has_tables_in
+        yield Parts(mounts, checks, used)

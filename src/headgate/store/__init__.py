@@ -1,11 +1,23 @@
 """Control state: what is wanted, and where it stands."""
 
+from headgate.store.integrations import (
+    IntegrationRecord,
+    Integrations,
+    IntegrationState,
+    PublicationRecord,
+    PublicationState,
+)
 from headgate.store.sql_objects import SqlObjects
 from headgate.store.statements import StatementRecord, Statements
 from headgate.store.store import ProcessRecord, Request, Store, TableRecord, TableStatus
 
 __all__ = [
+    "IntegrationRecord",
+    "IntegrationState",
+    "Integrations",
     "ProcessRecord",
+    "PublicationRecord",
+    "PublicationState",
     "Request",
     "SqlObjects",
     "StatementRecord",

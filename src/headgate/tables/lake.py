@@ -14,12 +14,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from headgate.catalog.names import path_segment
 from headgate.delta.log import FOLDER as DELTA_LOG
 from headgate.delta.log import VECTORS as DELTA_VECTORS
 from headgate.errors import (
     CatalogUnavailable,
     CommitUnknown,
     ForeignTable,
+    NotFound,
     SchemaConflict,
     StaleBatch,
     TableStopped,
@@ -34,6 +36,7 @@ from headgate.model import (
 )
 from headgate.partition import PartitionField
 from headgate.spark import CATALOG
+from headgate.storage import Places
 from headgate.tables.handles import array
 
 log = logging.getLogger(__name__)
@@ -73,7 +76,14 @@ class FileChanges:
 class Lake:
     """The tables of one namespace."""
 
-    def __init__(self, spark: SparkSession, properties: Mapping[str, str], namespace: str) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        properties: Mapping[str, str],
+        namespace: str,
+        places: Places | None = None,
+    ) -> None:
+        self._places = places
         self._gateway: Any = spark.sparkContext._gateway
         self._jvm = cast(Any, spark._jvm)
         # The namespace of a topic's table is the cluster's name, whole: dots do not split it.
@@ -114,16 +124,28 @@ class Lake:
         columns: t.StructType,
         partition: Sequence[PartitionField],
         properties: Mapping[str, str],
+        storage: str | None = None,
     ) -> Any:
-        """A new, empty, managed table."""
+        """A new, empty, managed table; in the warehouse, or in the storage that is named."""
         schema = self._schema(columns)
         spec = self._partition_spec(topic, schema, partition)
         with catalog_errors(f"create table '{topic}'"):
             self._create_namespace()
             builder = self._catalog.buildTable(self._identifier(topic), schema).withPartitionSpec(spec)
+            if storage is not None:
+                names = (path_segment(self.namespace), path_segment(topic))
+                builder = builder.withLocation(self._locate(storage, *names))
             for key, value in {**_PROPERTIES, TOPIC_KEY: topic, **properties}.items():
                 builder = builder.withProperty(key, value)
             return builder.create()
+
+    def _locate(self, storage: str, *names: str) -> str:
+        if self._places is None:
+            raise AssertionError("a lake without places knows no storage")
+        try:
+            return self._places.new_location(storage, *names)
+        except NotFound as error:
+            raise TableStopped(error.message, error.remedy) from error
 
     def drop(self, topic: str) -> bool:
         """Remove the table with its files; whether there was one."""

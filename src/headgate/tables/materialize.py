@@ -483,7 +483,7 @@ class Materializer:
             properties[f"write.metadata.metrics.column.{Metadata.OFFSET.column}"] = "full"
             if spec.deletes_by is Deletes.POSITION_DELETES:
                 properties["format-version"] = "2"
-        return self._lake.create(self.spec.topic, columns, self._partition, properties)
+        return self._lake.create(self.spec.topic, columns, self._partition, properties, self.spec.storage)
 
     def _resolved_partition(self) -> list[PartitionField]:
         """A column that was renamed since is still what the table is partitioned by."""

@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 from headgate.catalog import catalog_properties
 from headgate.jvm import Jvm
+from tests.integration.catalog.serving import ENGINE_KEY
 
 # Iceberg finds columns in files by field id.
 FILE_SCHEMA = pa.schema(
@@ -24,11 +25,17 @@ FILE_SCHEMA = pa.schema(
 class JavaClient:
     """A RESTCatalog. Tables have the columns `id` and `name`."""
 
-    def __init__(self, jvm: Jvm, uri: str, extra: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        jvm: Jvm,
+        uri: str,
+        extra: Mapping[str, str] | None = None,
+        key: str | None = ENGINE_KEY,
+    ) -> None:
         self._java = jvm.java
         self._iceberg = jvm.java.org.apache.iceberg
         configuration = jvm.java.org.apache.hadoop.conf.Configuration()
-        properties = catalog_properties(uri, None, None, extra or {})
+        properties = catalog_properties(uri, None, key, extra or {})
         self.catalog = self._iceberg.CatalogUtil.buildIcebergCatalog("test", properties, configuration)
 
     def close(self) -> None:
@@ -41,14 +48,17 @@ class JavaClient:
         return self._iceberg.catalog.TableIdentifier.of(levels, table)
 
     def create(self, name: str, **properties: str) -> Any:
+        builder = self.catalog.buildTable(self.identifier(name), self.schema())
+        for key, value in properties.items():
+            builder = builder.withProperty(key.replace("_", "-"), value)
+        return builder.create()
+
+    def schema(self) -> Any:
         types = self._iceberg.types.Types
         columns = self._java.java.util.ArrayList()
         columns.add(types.NestedField.optional(1, "id", types.LongType.get()))
         columns.add(types.NestedField.optional(2, "name", types.StringType.get()))
-        builder = self.catalog.buildTable(self.identifier(name), self._iceberg.Schema(columns))
-        for key, value in properties.items():
-            builder = builder.withProperty(key.replace("_", "-"), value)
-        return builder.create()
+        return self._iceberg.Schema(columns)
 
     def load(self, name: str) -> Any:
         return self.catalog.loadTable(self.identifier(name))

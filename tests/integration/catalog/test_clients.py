@@ -48,10 +48,8 @@ def duck(service: Service) -> Iterator[duckdb.DuckDBPyConnection]:
         duckdb_extensions.import_extension(extension)
         connection.load_extension(extension)
     connection.execute(
-        "CREATE SECRET s (TYPE iceberg, CLIENT_ID 'any', CLIENT_SECRET 'any', OAUTH2_SCOPE 'catalog', "
-        f"OAUTH2_SERVER_URI '{service.uri}/v1/oauth/tokens')"
+        f"ATTACH 'any' AS lake (TYPE iceberg, ENDPOINT '{service.uri}', AUTHORIZATION_TYPE 'none')"
     )
-    connection.execute(f"ATTACH 'any' AS lake (TYPE iceberg, SECRET s, ENDPOINT '{service.uri}')")
     yield connection
     connection.close()
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import random
 import sqlite3
 import threading
@@ -17,7 +18,7 @@ from tests.integration.catalog.raw import RawTable, added_id, set_properties
 from tests.integration.catalog.serving import Service
 
 THREADS = 8
-COMMITS = 15
+COMMITS = 50 if os.environ.get("HEADGATE_SOAK") else 15
 
 
 def metadata_files(table: RawTable) -> set[str]:
@@ -234,6 +235,7 @@ def twins(jvm: Jvm, service: Service) -> tuple[Service, Service]:
     return service, Service(jvm, service.folder)
 
 
+@pytest.mark.soak
 def test_acknowledged_commits_of_many_writers_are_all_in_the_history(
     table: RawTable, twins: tuple[Service, Service]
 ) -> None:

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlparse
 
@@ -20,6 +20,7 @@ from pyiceberg.exceptions import RESTError
 from pyiceberg.table import Table
 from requests import RequestException
 
+from headgate.access.roles import Grant
 from headgate.embedded.ports import LOOPBACK, free_port
 from headgate.jvm import Jvm
 from tests.integration.catalog.raw import SCHEMA
@@ -51,19 +52,23 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     process.wait(timeout=30)
 
 
-def append_until_killed(uri: str, acknowledged: list[int]) -> None:
-    catalog = RestCatalog("crash", uri=uri)
+def writer(uri: str, credential: str) -> RestCatalog:
+    return RestCatalog(
+        "crash", uri=uri, credential=credential, **{"oauth2-server-uri": f"{uri}/v1/oauth/tokens"}
+    )
+
+
+def append_until_killed(uri: str, credential: str, acknowledged: list[int]) -> None:
     try:
-        while True:
-            table = catalog.load_table("db.t")
-            table.append(ROW)
-            snapshot = table.current_snapshot()
-            assert snapshot is not None
-            acknowledged.append(snapshot.snapshot_id)
+        with closing(writer(uri, credential)) as catalog:
+            while True:
+                table = catalog.load_table("db.t")
+                table.append(ROW)
+                snapshot = table.current_snapshot()
+                assert snapshot is not None
+                acknowledged.append(snapshot.snapshot_id)
     except (RequestException, RESTError):
         return  # killed: what the client was just doing, it does not know
-    finally:
-        catalog.close()
 
 
 def paths_of(table: Table) -> set[Path]:
@@ -79,14 +84,17 @@ def paths_of(table: Table) -> set[Path]:
 
 @pytest.mark.soak
 def test_a_killed_server_leaves_a_table_that_is_whole(jvm: Jvm, folder: Path) -> None:
-    """The same drill at both counts: 5 kills, or 50 with HEADGATE_SOAK set."""
+    """The same drill at both counts: 5 kills, or 50 with HEADGATE_SOAK set. The client has a credential for
+    this table alone."""
     with Service(jvm, folder) as service:
+        made, secret = service.doors.credentials.create("crash", [Grant.parse("writer:db:t")])
+        credential = f"{made.client_id}:{secret}"
         service.post("/namespaces", {"namespace": ["db"]})
         service.post("/namespaces/db/tables", {"name": "t", "schema": SCHEMA})
     acknowledged: list[int] = []
     for _ in range(KILLS):
         with server(folder) as (uri, process):
-            client = threading.Thread(target=append_until_killed, args=(uri, acknowledged))
+            client = threading.Thread(target=append_until_killed, args=(uri, credential, acknowledged))
             client.start()
             time.sleep(random.uniform(0.3, 1.2))
             # On a machine that is busy even the first commit takes longer.
@@ -94,8 +102,8 @@ def test_a_killed_server_leaves_a_table_that_is_whole(jvm: Jvm, folder: Path) ->
             kill(process)
             client.join(timeout=60)
             assert not client.is_alive()
-    with Service(jvm, folder) as service:
-        catalog = RestCatalog("after", uri=service.uri)
+    with Service(jvm, folder, required=True) as service:
+        catalog = writer(service.uri, credential)
         table = catalog.load_table("db.t")
         history = [snapshot.snapshot_id for snapshot in table.metadata.snapshots]
         assert acknowledged, "no commit was acknowledged: the drill tested nothing"

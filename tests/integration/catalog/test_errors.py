@@ -1,6 +1,7 @@
 """Every failure has the status and the body of the spec, wherever the router is mounted."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from fastapi.testclient import TestClient
 
 from headgate.catalog import EmbeddedCatalog, catalog_router
 from headgate.jvm import Jvm
+from headgate.store import Store
 from tests.integration.catalog.raw import SCHEMA, RawTable, view
-from tests.integration.catalog.serving import Service
+from tests.integration.catalog.serving import Doors, Service
 
 VIEW = view("v")
 
@@ -223,28 +225,23 @@ def test_the_configuration_advertises_what_there_is(service: Service) -> None:
         assert "NoSuchEndpoint" not in answer.text
 
 
-def test_a_token_for_clients_that_ask(service: Service) -> None:
-    form = {"grant_type": "client_credentials", "client_id": "a", "client_secret": "b", "scope": "catalog"}
-    token = service.http.post("/oauth/tokens", data=form).json()
-    assert token["token_type"] == "bearer"
-    assert len(token["access_token"]) > 20
-    refused = service.http.post("/oauth/tokens", data={"grant_type": "password"})
-    assert (refused.status_code, refused.json()["error"]) == (400, "unsupported_grant_type")
-
-
 @pytest.fixture(params=["included", "mounted", "bare"])
 def mounted(jvm: Jvm, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[TestClient]:
-    with EmbeddedCatalog(jvm, tmp_path / "catalog.db", (tmp_path / "warehouse").as_uri()) as catalog:
+    with (
+        EmbeddedCatalog(jvm, tmp_path / "catalog.db", (tmp_path / "warehouse").as_uri()) as catalog,
+        closing(Store.open(f"sqlite:///{tmp_path / 'control.db'}")) as store,
+    ):
+        gate = Doors.of(store).gate
         app = FastAPI()
         match request.param:
             case "included":
-                app.include_router(catalog_router(catalog), prefix="/somewhere")
+                app.include_router(catalog_router(catalog, gate), prefix="/somewhere")
             case "mounted":
                 inner = FastAPI()
-                inner.include_router(catalog_router(catalog))
+                inner.include_router(catalog_router(catalog, gate))
                 app.mount("/somewhere", inner)
             case "bare":
-                app.include_router(catalog_router(catalog))
+                app.include_router(catalog_router(catalog, gate))
         root = "" if request.param == "bare" else "/somewhere"
         with TestClient(app, base_url=f"http://testserver{root}") as client:
             yield client

@@ -14,7 +14,7 @@ from headgate.jvm import Jvm
 from headgate.model import MANAGED_KEY, Batch
 from tests.integration.catalog.javaclient import JavaClient
 from tests.integration.catalog.raw import RawTable, position
-from tests.integration.catalog.serving import Service
+from tests.integration.catalog.serving import AS_ENGINE, Service
 
 
 class CuttingProxy:
@@ -147,7 +147,7 @@ def test_a_client_without_keys_never_hears_a_refusal(service: Service, proxy: Cu
     table.create(**{MANAGED_KEY: "true"})
     body = table.batch(0, 10, "b")
     proxy.doomed = 1
-    with httpx.Client(base_url=f"http://{LOOPBACK}:{proxy.port}/iceberg/v1") as cut:
+    with httpx.Client(base_url=f"http://{LOOPBACK}:{proxy.port}/iceberg/v1", headers=AS_ENGINE) as cut:
         with pytest.raises(httpx.RemoteProtocolError):
             cut.post(table.path, json=body)
         for _ in range(3):

@@ -15,7 +15,8 @@ from tests.support.services import Services
 def history(
     services: Services, spark: SparkSession, request: pytest.FixtureRequest
 ) -> Callable[..., History]:
-    lake = Lake(spark, catalog_properties(services.runtime.iceberg), "local")
+    runtime = services.runtime
+    lake = Lake(spark, catalog_properties(runtime.iceberg, token=runtime.catalog_key), "local")
     name = request.node.name.replace("[", "-").strip("]")
 
     def make(suffix: str = "", **properties: str) -> History:

@@ -27,7 +27,7 @@ def drive(
 ) -> Iterator[Drive]:
     """A topic of the test's own, and what makes a table of it, step by step."""
     runtime = services.runtime
-    lake = Lake(spark, catalog_properties(runtime.iceberg), "local")
+    lake = Lake(spark, catalog_properties(runtime.iceberg, token=runtime.catalog_key), "local")
     source = KafkaSource(runtime.kafka)
     lane = SparkLane(spark, {"kafka.bootstrap.servers": runtime.kafka})
     with SchemaSource(runtime.registry) as schemas:

@@ -18,6 +18,9 @@ def test_further_properties_win() -> None:
         "header.X-Headgate-View": "all",
         "uri": "http://c",
         "warehouse": "lake",
+        "rest.auth.type": "oauth2",
         "token": "other",
+        "oauth2-server-uri": "http://c/v1/oauth/tokens",
+        "token-refresh-enabled": "false",
         "header.x": "y",
     }

@@ -50,6 +50,26 @@ def test_places_outside_the_warehouse_are_refused(location: str) -> None:
     assert caught.value.status == 400
 
 
+def test_places_that_are_allowed() -> None:
+    lake = Warehouse.at("file:///lake", ["file:///my%20archive/a", "s3://bucket/b/"])
+    assert lake.admit("/lake/t", "The location") == "file:///lake/t"
+    assert lake.admit("/my archive/a/t", "The location") == "file:///my archive/a/t"
+    assert lake.admit("s3://bucket/b/t", "The location") == "s3://bucket/b/t"
+    for elsewhere in ("/my archive/b/t", "/my archive/a", "/my archive/ab/t", "s3://bucket/c", "/lake/../x"):
+        with pytest.raises(CatalogError):
+            lake.admit(elsewhere, "The location")
+
+
+def test_files_may_have_names_that_locations_may_not() -> None:
+    partition = "file:/data/warehouse/t/data/name=a%2Fb*/f.parquet"
+    assert WAREHOUSE.admit_file(partition, "The file") == partition.replace("file:/", "file:///")
+    assert Footprint("file:///data/warehouse/t").holds(partition.replace("file:/", "file:///"))
+    outside = ("/etc/passwd", "/data/warehouse/../x", "/data/warehouse/t/./f", "/data/warehouse/a\nb", "f")
+    for elsewhere in outside:
+        with pytest.raises(CatalogError):
+            WAREHOUSE.admit_file(elsewhere, "The file")
+
+
 def test_another_bucket_is_another_warehouse() -> None:
     lake = Warehouse.at("s3://lake/tables")
     assert lake.admit("s3://lake/tables/a", "The location") == "s3://lake/tables/a"

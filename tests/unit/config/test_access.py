@@ -157,3 +157,43 @@ def test_what_a_registry_needs(given: dict[str, str], said: str) -> None:
         load_settings(environment=variables(**given))
     assert said in str(caught.value)
     assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("public: {host: 0.0.0.0}", "needs certificate_file and key_file"),
+        ("public: {host: lake.example, certificate_file: c.pem}", "belong together"),
+        ("public: {insecure: true}", "public.host"),
+        ("public: {host: 0.0.0.0, certificate_file: c, key_file: k, insecure: true}", "leave one out"),
+        ("public: {host: 0.0.0.0, insecure: true, url: 'https://me@lake'}", "public.url"),
+        ("public: {host: 0.0.0.0, insecure: true, port: 0}", "public.port"),
+        ("auth: {token_lifetime: 1s}", "auth.token_lifetime"),
+        ("auth: {oidc: {issuer: 'https://i'}}", "belong together"),
+        ("auth: {oidc: {grants: {a: reader}}}", "auth.oidc.issuer"),
+        ("auth: {oidc: {issuer: i, audience: a, jwks_url: 'http://i.example/keys'}}", "https://"),
+    ],
+)
+def test_doors_that_make_no_sense(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "headgate.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as found:
+        load_settings(file, {})
+    assert said in str(found.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "public: {host: 0.0.0.0, certificate_file: c.pem, key_file: k.pem}",
+        "public: {host: 0.0.0.0, insecure: true, url: 'https://lake.example'}",
+        "public: {host: 127.0.0.1, port: 8081}",
+        "auth: {required: true, token_lifetime: 15m, key_lifetime: 7d}",
+        "auth: {oidc: {issuer: i, audience: a, jwks_url: 'https://i/keys', grants: {a: 'reader:local'}}}",
+        "auth: {oidc: {issuer: i, audience: a, jwks_url: 'http://127.0.0.1:9/keys'}}",
+    ],
+)
+def test_doors_that_do(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "headgate.yaml"
+    file.write_text(text)
+    load_settings(file, {})

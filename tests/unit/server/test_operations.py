@@ -5,12 +5,12 @@ from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from headgate.embedded.runtime import Runtime
-from headgate.model import TableSpec, TableState
+from headgate.model import TableFormat, TableSpec, TableState
 from headgate.server.app import create_app
 from headgate.server.page import render
-from headgate.store import Store
+from headgate.store import Integrations, IntegrationState, PublicationState, Store
 
-LABELS = ("topic", "partition", "state", "process", "version")
+LABELS = ("topic", "catalog", "partition", "state", "process", "version")
 
 
 def test_all_is_well(client: TestClient) -> None:
@@ -39,6 +39,10 @@ def test_metrics_are_what_the_control_state_says(client: TestClient, store: Stor
     store.report("orders", TableState.RUNNING, "", detail)
     store.enable_table(TableSpec("new"))
     store.beat("engine", "one", 1, "ready")
+    integrations = Integrations(store.engine)
+    integrations.add("athena", "glue", TableFormat.ICEBERG, {})
+    integrations.report("athena", IntegrationState.CONNECTED, "")
+    integrations.tell("athena", "orders", PublicationState.SYNCED, "")
 
     answer = client.get("/metrics")
     found = {
@@ -58,6 +62,10 @@ def test_metrics_are_what_the_control_state_says(client: TestClient, store: Stor
     assert ("headgate_table_rows", "new") not in found
     assert found["headgate_process_up", "engine"] == 1
     assert found["headgate_process_up", "query"] == 0
+    assert found["headgate_catalog_state", "athena", "Connected"] == 1
+    assert found["headgate_catalog_state", "athena", "Failed"] == 0
+    assert found["headgate_catalog_tables", "athena", "Synced"] == 1
+    assert found["headgate_catalog_tables", "athena", "Failed"] == 0
 
 
 def test_the_page_shows_tables_and_addresses(client: TestClient, store: Store) -> None:

@@ -12,17 +12,21 @@ from headgate.kafka.topics import Topics
 from headgate.model import OnError, Start, StartKind, TableSpec, Topic
 from headgate.options import TableOptions
 from headgate.server import overview
+from headgate.server.api.catalogs import publication
 from headgate.server.api.spec import ResumeRequest, TableRequest
-from headgate.store import Store, TableRecord
+from headgate.storage import Storages
+from headgate.storage.places import check_storage
+from headgate.store import Integrations, Store, TableRecord
 
 EVENTS = 50
 ENDING = ("disabled", "purged")
 ACCEPTABLE = ("new-topic", "lost")
 
 
-def tables_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
-    """Requests are written down; the engine carries them out."""
+def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool = True) -> APIRouter:
+    """Requests are written down; the engine carries them out. `embedded`: the catalog is ours."""
     router = APIRouter(prefix="/tables", tags=["tables"])
+    integrations = Integrations(store.engine)
 
     @router.get("", summary="List the tables")
     def list_tables() -> list[dict[str, Any]]:
@@ -32,6 +36,7 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
     def enable(wanted: TableRequest) -> dict[str, Any]:
         spec = wanted.spec()
         _not_dead_letters(spec, store)
+        _known_storage(spec, store, embedded)
         topic = topics.describe(spec.topic)
         if topic.internal:
             raise InvalidRequest(f"Topic '{spec.topic}' is internal: it cannot be a table.")
@@ -40,7 +45,8 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
 
     @router.get("/{topic}", summary="Show a table with its events")
     def show(topic: str) -> dict[str, Any]:
-        return overview.table_with_detail(store.table(topic), store.events(topic, EVENTS))
+        found = overview.table_with_detail(store.table(topic), store.events(topic, EVENTS))
+        return found | {"catalogs": [publication(one) for one in integrations.publications(topic=topic)]}
 
     @router.patch("/{topic}", summary="Change what is wanted of a table")
     def alter(topic: str, wanted: TableOptions) -> dict[str, Any]:
@@ -116,6 +122,17 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
         return {"token": token}
 
     return router
+
+
+def _known_storage(spec: TableSpec, store: Store, embedded: bool) -> None:
+    if spec.storage is None:
+        return
+    if not embedded:
+        raise InvalidRequest(
+            f"Where table '{spec.topic}' lies is for your own catalog to say.",
+            "Storage of a table's own is for the embedded catalog.",
+        )
+    check_storage(spec.storage, Storages(store.engine))
 
 
 def settled(start: Start, topic: Topic, offsets: Offsets) -> Start:

@@ -1,0 +1,109 @@
+"""Named places in object stores where tables may lie."""
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, status
+from pydantic import BaseModel, ConfigDict, Field
+
+from headgate.errors import InvalidRequest
+from headgate.storage import Place, Storages
+from headgate.storage.place import split
+from headgate.storage.policy import assume_policy, reader_policy, role_policy, trust_policy
+from headgate.storage.probe import probe
+from headgate.store import Store
+
+# Stands in a trust policy for who Headgate runs as, where nobody said it.
+SOMEBODY = "arn:aws:iam::ACCOUNT:role/WHAT-HEADGATE-RUNS-AS"
+
+
+class StorageRequest(BaseModel):
+    """A bucket, or a part of one, and how it is reached."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    uri: str = Field(description="`s3://bucket` or `s3://bucket/prefix`")
+    region: str | None = None
+    endpoint: str | None = Field(None, description="A store that speaks like S3; none is AWS's.")
+    path_style: bool = False
+    encryption: str = Field("none", description="`none`, `s3` or `kms`")
+    kms_key: str | None = None
+    role_arn: str | None = None
+    external_id: str | None = None
+
+    def place(self) -> Place:
+        bucket, prefix = split(self.uri)
+        rest = self.model_dump(exclude={"uri"})
+        return Place.checked(bucket=bucket, prefix=prefix, **rest)
+
+
+def storage_router(
+    store: Store, warehouse: str | None, used: Callable[[str], bool], changed: Callable[[], None]
+) -> APIRouter:
+    """`warehouse` is the embedded catalog's root, None with another; `used` tells whether it has tables
+    in a place; `changed` hears of each change."""
+    router = APIRouter(prefix="/storage", tags=["storage"])
+    integrations = Storages(store.engine)
+
+    @router.post("", summary="Name a place for tables", status_code=status.HTTP_201_CREATED)
+    def add(wanted: StorageRequest) -> dict[str, Any]:
+        """An object is written, read, listed and removed there first. When that fails nothing is kept."""
+        if warehouse is None:
+            raise InvalidRequest(
+                "Storage integrations are for tables of the embedded catalog.",
+                "Give your own catalog its storage there, and Headgate's keys under `storage`.",
+            )
+        place = wanted.place()
+        integrations.check_free(place)
+        if place.holds(warehouse) or f"{place.root}/".startswith(f"{warehouse.rstrip('/')}/"):
+            raise InvalidRequest(
+                f"{place.root} overlaps with the warehouse, {warehouse}.", "Choose another bucket or prefix."
+            )
+        probe(place)
+        integrations.add(place)
+        changed()
+        store.log(f"storage {place.name}", "added", place.root)
+        return _shown(place)
+
+    @router.get("", summary="List the places")
+    def list_all() -> list[dict[str, Any]]:
+        return [_shown(place) for place in integrations.list()]
+
+    @router.get("/{name}", summary="Show a place, and which tables are wanted there")
+    def show(name: str) -> dict[str, Any]:
+        return _shown(integrations.get(name)) | {"tables": _tables(store, name)}
+
+    @router.delete("/{name}", summary="Forget a place that has no tables")
+    def remove(name: str) -> dict[str, Any]:
+        """What lies there stays there."""
+        place = integrations.get(name)
+        tables = _tables(store, name)
+        if tables or used(place.root):
+            which = ", ".join(tables) or "see the catalog"
+            raise InvalidRequest(
+                f"Storage '{name}' has tables: {which}.", "Disable them with --purge, or drop them, first."
+            )
+        integrations.remove(name)
+        changed()
+        store.log(f"storage {name}", "removed", place.root)
+        return _shown(place)
+
+    @router.get("/{name}/policy", summary="What IAM must allow")
+    def policy(name: str, principal: str = SOMEBODY) -> dict[str, Any]:
+        """For the role, for who takes it on, and for engines that read with keys of their own."""
+        place = integrations.get(name)
+        found = {"access": role_policy(place), "reader": reader_policy(place)}
+        if place.role_arn is None:
+            return found
+        return found | {"trust": trust_policy(place, principal), "assume": assume_policy(place)}
+
+    return router
+
+
+def _tables(store: Store, name: str) -> list[str]:
+    return [record.spec.topic for record in store.tables() if record.spec.storage == name]
+
+
+def _shown(place: Place) -> dict[str, Any]:
+    return {"uri": place.root, **place.to_dict()}

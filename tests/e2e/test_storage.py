@@ -1,0 +1,206 @@
+"""Tables in S3: the warehouse itself, and a named storage that is reached by way of a role."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import httpx
+import pytest
+from pyiceberg.catalog import load_catalog
+
+from scripts.readers import duckdb_with
+from tests.e2e.commands import refused, shown
+from tests.support.keyed import Keyed
+from tests.support.ledger import canonical, rows_of
+from tests.support.object_store import KEY, ROLE, SECRET, ObjectStore, object_store, token_service
+from tests.support.stack import Stack
+
+LAKE, VAULT = "lake", "vault"
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """Opens to who has its keys."""
+    with object_store(tmp_path_factory.mktemp("lake"), LAKE) as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """Takes any keys: those of a role are not known to it."""
+    with object_store(tmp_path_factory.mktemp("vault"), VAULT, keys_checked=False) as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def stack(lake: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    data = tmp_path_factory.mktemp("storage") / "data"
+    with token_service() as sts:
+        more = {
+            **lake.environment,
+            "AWS_ENDPOINT_URL_STS": sts,
+            "HEADGATE_CATALOG__WAREHOUSE": f"s3://{LAKE}/warehouse",
+        }
+        with Stack(data, None, **more) as stack:
+            yield stack
+
+
+def connection(stack: Stack) -> duckdb.DuckDBPyConnection:
+    """With keys of its own: it asks the catalog for none."""
+    made = duckdb_with("avro", "httpfs", "iceberg", "delta")
+    said = "AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none'"
+    made.execute(f"ATTACH 'warehouse' AS lake (TYPE iceberg, ENDPOINT '{stack.runtime.iceberg}', {said})")
+    return made
+
+
+def own_keys(made: duckdb.DuckDBPyConnection, store: ObjectStore) -> None:
+    """A user's secret for the store, for readers that are told no keys."""
+    made.execute(
+        f"CREATE SECRET (TYPE s3, KEY_ID '{KEY}', SECRET '{SECRET}', REGION 'us-east-1', URL_STYLE 'path', "
+        f"ENDPOINT '{store.endpoint.removeprefix('http://')}', USE_SSL false)"
+    )
+
+
+def check(rows: Any, topic: Keyed) -> None:
+    """Row by row, value by value; older rows have nothing in newer columns."""
+    found = list(rows)
+    later = {"v2": None} if found and "v2" in found[0] else {}
+    expected = sorted(canonical({**later, **row}) for row in topic.state())
+    assert sorted(canonical(plain(row)) for row in found) == expected
+
+
+def plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "_kafka_timestamp"}
+
+
+def check_both(made: duckdb.DuckDBPyConnection, stack: Stack, topic: Keyed) -> None:
+    """In both formats, by DuckDB."""
+    location = shown(stack, topic.topic)["detail"]["location"]
+    named = f'SELECT * FROM lake.local."{topic.topic}"'
+    check(rows_of(made.execute(named).to_arrow_table()), topic)
+    check(rows_of(made.execute("SELECT * FROM delta_scan(?)", [location]).to_arrow_table()), topic)
+
+
+def check_query(stack: Stack, topic: Keyed) -> None:
+    found = stack.json_output("query", f"SELECT count(*) AS n FROM `{topic.topic}`")
+    assert found["rows"] == [{"n": len(topic.state())}]
+
+
+def enable(stack: Stack, topic: Keyed, *more: str) -> None:
+    columns = "partition,offset"
+    formats = ("--formats", "iceberg,delta", "--mode", "upsert", "--metadata", columns)
+    stack.run("table", "enable", topic.topic, *formats, *more)
+
+
+def sync(stack: Stack, topic: Keyed) -> None:
+    stack.run("table", "sync", topic.topic, "--timeout", "180s")
+
+
+def test_the_warehouse_is_in_s3(stack: Stack, lake: ObjectStore) -> None:
+    topic = Keyed(stack.runtime, "s3.warehouse")
+    enable(stack, topic)
+    topic.random(300, keys=60, seed=1)
+    sync(stack, topic)
+    topic.random(200, keys=60, seed=2)
+    sync(stack, topic)
+    location = shown(stack, topic.topic)["detail"]["location"]
+    assert location.startswith(f"s3://{LAKE}/warehouse/local/")
+    with connection(stack) as made:
+        own_keys(made, lake)
+        check_both(made, stack, topic)
+        topic.evolve()
+        topic.put((7, "eu"), {"id": 7, "name": "later", "amount": 1, "v2": 2})
+        topic.flush()
+        sync(stack, topic)
+        stack.run("table", "compact", topic.topic, "--all")
+        stack.run("table", "expire", topic.topic, "--older-than", "0s", "--keep-last", "1")
+        topic.put((8, "eu"), {"id": 8, "name": "last", "amount": None, "v2": None})
+        topic.flush()
+        sync(stack, topic)
+    with connection(stack) as made:
+        own_keys(made, lake)
+        check_both(made, stack, topic)
+    own = {"s3.access-key-id": KEY, "s3.secret-access-key": SECRET}
+    catalog = load_catalog("lake", type="rest", uri=stack.runtime.iceberg, **own)
+    check(rows_of(catalog.load_table(("local", topic.topic)).scan().to_arrow()), topic)
+    check_query(stack, topic)
+    stack.run("table", "disable", topic.topic, "--purge", "--yes")
+    assert lake.keys(LAKE, location.partition(f"{LAKE}/")[2]) == []
+
+
+def test_a_named_storage_with_a_role(stack: Stack, vault: ObjectStore) -> None:
+    said = (f"s3://{VAULT}/tables", "--endpoint", vault.endpoint, "--path-style", "--role", ROLE)
+    made = stack.json("storage", "add", "vault", *said, "--external-id", "x-1", "--region", "us-east-1")
+    assert made["uri"] == f"s3://{VAULT}/tables"
+    assert vault.keys(VAULT) == [], "the probe leaves nothing behind"
+    assert [one["name"] for one in stack.json("storage", "list")] == ["vault"]
+    topic = Keyed(stack.runtime, "s3.vault")
+    enable(stack, topic, "--storage", "vault")
+    topic.random(300, keys=60, seed=3)
+    sync(stack, topic)
+    topic.random(100, keys=60, seed=4)
+    sync(stack, topic)
+    location = shown(stack, topic.topic)["detail"]["location"]
+    assert location.startswith(f"s3://{VAULT}/tables/local/s3.vault-")
+    reader = stack.json("credentials", "create", "s3-reader", "--role", "reader")
+    login = f"CLIENT_ID '{reader['client_id']}', CLIENT_SECRET '{reader['client_secret']}'"
+    secret = f"CREATE SECRET known (TYPE iceberg, {login}, ENDPOINT '{stack.runtime.iceberg}')"
+    with duckdb_with("avro", "httpfs", "iceberg", "delta") as connected:
+        connected.execute(secret)
+        connected.execute(
+            f"ATTACH 'warehouse' AS lake (TYPE iceberg, SECRET known, ENDPOINT '{stack.runtime.iceberg}')"
+        )
+        found = connected.execute(f'SELECT * FROM lake.local."{topic.topic}"').to_arrow_table()
+        check(rows_of(found), topic)
+        own_keys(connected, vault)
+        delta = connected.execute("SELECT * FROM delta_scan(?)", [location]).to_arrow_table()
+        check(rows_of(delta), topic)
+    catalog = load_catalog(
+        "lake",
+        type="rest",
+        uri=stack.runtime.iceberg,
+        credential=f"{reader['client_id']}:{reader['client_secret']}",
+        **{"header.X-Iceberg-Access-Delegation": "vended-credentials"},
+    )
+    check(rows_of(catalog.load_table(("local", topic.topic)).scan().to_arrow()), topic)
+    stack.run("table", "compact", topic.topic, "--all")
+    check_query(stack, topic)
+    assert topic.topic in refused(stack, "storage", "remove", "vault")
+    assert stack.json("storage", "show", "vault")["tables"] == [topic.topic]
+    stack.run("table", "disable", topic.topic, "--purge", "--yes")
+    assert vault.keys(VAULT) == []
+    stack.run("storage", "remove", "vault")
+    assert stack.json("storage", "list") == []
+
+
+def test_what_is_told_to_whom(stack: Stack, vault: ObjectStore) -> None:
+    """Keys only to who asks for them, and none to who reads the warehouse, which has no role."""
+    url = f"{stack.runtime.iceberg}/v1/namespaces/mine"
+    with httpx.Client(trust_env=False, headers={"X-Iceberg-Access-Delegation": "vended-credentials"}) as http:
+        made = http.post(f"{stack.runtime.iceberg}/v1/namespaces", json={"namespace": ["mine"]})
+        assert made.is_success, made.text
+        schema = {"type": "struct", "fields": [{"id": 1, "name": "n", "type": "int", "required": False}]}
+        created = http.post(f"{url}/tables", json={"name": "t", "schema": schema})
+        assert created.is_success, created.text
+        config = created.json()["config"]
+        assert "s3.endpoint" in config
+        assert "s3.access-key-id" not in config
+        assert http.get(f"{url}/tables/t/credentials").json() == {"storage-credentials": []}
+        outside = {"name": "u", "schema": schema, "location": f"s3://{VAULT}/tables/u"}
+        assert http.post(f"{url}/tables", json=outside).status_code == 400
+
+
+def test_a_place_that_cannot_be_used_is_not_kept(stack: Stack, lake: ObjectStore, vault: ObjectStore) -> None:
+    missing = ("--endpoint", lake.endpoint, "--path-style")
+    assert "write" in refused(stack, "storage", "add", "none", "s3://no-such-bucket", *missing)
+    assert "overlaps" in refused(stack, "storage", "add", "twice", f"s3://{LAKE}/warehouse/local", *missing)
+    assert "no name of a bucket" in refused(stack, "storage", "add", "bad", "s3://Not_A_Bucket")
+    assert "not in S3" in refused(stack, "storage", "add", "disk", "file:///tmp")
+    assert stack.json("storage", "list") == []
+    Keyed(stack.runtime, "s3.nowhere", partitions=1)
+    assert "no storage 'gone'" in refused(stack, "table", "enable", "s3.nowhere", "--storage", "gone")
+
+
+def test_secrets_are_in_no_log(stack: Stack) -> None:
+    files = [file for file in stack.data.rglob("*") if file.is_file() and "warehouse" not in file.parts]
+    assert not [file for file in files if SECRET.encode() in file.read_bytes()]

@@ -1,0 +1,190 @@
+"""Who may use the server: on loopback, where tokens are asked for, and at the public door."""
+
+import base64
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from headgate.access.limits import PER_CLIENT
+from headgate.config import load_settings
+from headgate.embedded.runtime import Runtime
+from headgate.embedded.secrets import secret
+from headgate.server.app import create_app
+from headgate.server.doors import PublicDoor
+from headgate.store import Store
+
+PATHS = [
+    ("GET", "/"),
+    ("GET", "/metrics"),
+    ("GET", "/api/v1/status"),
+    ("GET", "/api/v1/openapi.json"),
+    ("GET", "/api/v1/credentials"),
+    ("POST", "/api/v1/credentials"),
+    ("DELETE", "/api/v1/credentials/x"),
+    ("POST", "/api/v1/query/start"),
+    ("GET", "/registry/subjects"),
+    ("GET", "/nowhere"),
+    ("GET", "//api/v1/status"),
+    ("GET", "/healthz/../api/v1/status"),
+]
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[TestClient]:
+    """A server that asks for a token on loopback too."""
+    settings = load_settings(environment={"HEADGATE_AUTH__REQUIRED": "true"}, data=tmp_path / "data")
+    runtime = Runtime.of(settings, server_port=8080, connect_port=15002, broker_port=1)
+    store = Store.open(settings.store_url)
+    app = create_app(runtime, store)
+    with TestClient(app, base_url="http://127.0.0.1:8080", raise_server_exceptions=False) as client:
+        client.headers["X-Data"] = str(settings.data)
+        yield client
+    store.close()
+
+
+@pytest.fixture
+def operator(guarded: TestClient) -> dict[str, str]:
+    key = secret(Path(guarded.headers["X-Data"]), "operator")
+    return {"Authorization": f"Bearer {key}"}
+
+
+def made(client: TestClient, headers: dict[str, str], name: str, **wanted: object) -> dict[str, str]:
+    """A header by which the new client is known."""
+    answer = client.post("/api/v1/credentials", json={"name": name, **wanted}, headers=headers)
+    assert answer.status_code == 201, answer.text
+    said = answer.json()
+    shown = base64.b64encode(f"{said['client_id']}:{said['client_secret']}".encode()).decode()
+    return {"Authorization": f"Basic {shown}"}
+
+
+@pytest.mark.parametrize(("method", "path"), PATHS)
+def test_nothing_opens_without_a_token(guarded: TestClient, method: str, path: str) -> None:
+    for headers in ({}, {"Authorization": "Bearer x"}, {"Authorization": "Bearer None"}):
+        answer = guarded.request(method, path, headers=headers)
+        assert answer.status_code == 401, answer.text
+        assert answer.json()["error"] == "NotAuthorized"
+        assert answer.headers["www-authenticate"].startswith("Basic")
+
+
+def test_whether_all_is_well_is_told_to_everybody(guarded: TestClient) -> None:
+    assert guarded.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("role", "statuses"),
+    [
+        ("reader", {"/metrics": 200, "/registry/subjects": 404, "/api/v1/status": 403, "/": 403}),
+        ("writer", {"/metrics": 200, "/registry/subjects": 404, "/api/v1/status": 403, "/": 403}),
+        ("admin", {"/metrics": 200, "/registry/subjects": 404, "/api/v1/status": 200, "/": 200}),
+    ],
+)
+def test_what_a_role_opens(
+    guarded: TestClient, operator: dict[str, str], role: str, statuses: dict[str, int]
+) -> None:
+    """There is no registry here: 404 is as far as a reader of it comes."""
+    headers = made(guarded, operator, role, role=role)
+    assert {path: guarded.get(path, headers=headers).status_code for path in statuses} == statuses
+    registering = guarded.post("/registry/subjects/a/versions", headers=headers)
+    assert registering.status_code == (403 if role == "reader" else 404)
+    creating = guarded.post("/api/v1/credentials", headers=headers, json={"name": "more", "role": "admin"})
+    assert creating.status_code == (201 if role == "admin" else 403)
+
+
+def test_a_role_on_some_tables_is_none_outside_of_the_catalog(
+    guarded: TestClient, operator: dict[str, str]
+) -> None:
+    headers = made(guarded, operator, "narrow", role="admin", namespace="local")
+    for path in ("/metrics", "/registry/subjects", "/api/v1/status"):
+        assert guarded.get(path, headers=headers).status_code == 403
+
+
+def test_the_life_of_a_credential(guarded: TestClient, operator: dict[str, str]) -> None:
+    wanted = {"role": "reader", "namespace": "local", "table": "shop.*", "grants": ["writer:sandbox"]}
+    headers = made(guarded, operator, "notebook", **wanted)
+    listed = guarded.get("/api/v1/credentials", headers=operator).json()
+    assert [(one["name"], one["grants"]) for one in listed] == [
+        ("notebook", ["reader:local:shop.*", "writer:sandbox:*"])
+    ]
+    assert not any("secret" in key for key in listed[0])
+    again = guarded.post("/api/v1/credentials", json={"name": "notebook", "role": "reader"}, headers=operator)
+    assert again.status_code == 409
+    assert guarded.delete("/api/v1/credentials/notebook", headers=operator).status_code == 200
+    assert guarded.get("/metrics", headers=headers).status_code == 401
+    assert guarded.delete("/api/v1/credentials/notebook", headers=operator).status_code == 404
+    kinds = [event["kind"] for event in guarded.get("/api/v1/events", headers=operator).json()]
+    assert kinds[:2] == ["revoked", "created"]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {},
+        {"role": "owner"},
+        {"grants": ["owner:local:*"]},
+        {"namespace": "local"},
+        {"role": "reader", "namespace": ""},
+        {"role": "reader", "secret": "mine"},
+    ],
+)
+def test_what_makes_no_credential(
+    guarded: TestClient, operator: dict[str, str], wanted: dict[str, object]
+) -> None:
+    answer = guarded.post("/api/v1/credentials", json={"name": "x", **wanted}, headers=operator)
+    assert answer.status_code in (400, 422), answer.text
+    assert guarded.get("/api/v1/credentials", headers=operator).json() == []
+
+
+def test_secrets_are_not_tried_at_speed(guarded: TestClient, operator: dict[str, str]) -> None:
+    right = made(guarded, operator, "reader", role="reader")
+    client_id = base64.b64decode(right["Authorization"].split()[1]).decode().partition(":")[0]
+    wrong = {"Authorization": f"Basic {base64.b64encode(f'{client_id}:x'.encode()).decode()}"}
+    for _ in range(PER_CLIENT):
+        assert guarded.get("/metrics", headers=wrong).status_code == 401
+    stopped = guarded.get("/metrics", headers=right)
+    assert (stopped.status_code, stopped.json()["error"]) == (429, "TooManyFailures")
+    assert int(stopped.headers["retry-after"]) >= 1
+
+
+def test_on_loopback_whoever_is_here_may(client: TestClient) -> None:
+    """As long as nothing is shown; what is shown is checked."""
+    assert client.get("/api/v1/status").status_code == 200
+    assert client.get("/api/v1/status", headers={"Authorization": "Bearer x"}).status_code == 401
+
+
+def test_the_public_door_knows_no_local_user(runtime: Runtime, store: Store) -> None:
+    app = create_app(runtime, store)
+    key = {"Authorization": f"Bearer {secret(runtime.data, 'operator')}"}
+    with TestClient(app, base_url="http://127.0.0.1:8080") as local:
+        assert local.get("/api/v1/status", headers=key).status_code == 200
+        admin = made(local, {}, "admin", role="admin")
+    with TestClient(PublicDoor(app), base_url="https://lake.example:8443") as public:
+        assert public.get("/api/v1/status").status_code == 401
+        assert public.get("/api/v1/status", headers=key).status_code == 401
+        assert public.get("/api/v1/status", headers=admin).status_code == 200
+        assert public.get("/healthz").status_code == 200
+        # A page of another origin, in a browser that knows the secret.
+        foreign = {**admin, "Origin": "https://elsewhere.example"}
+        assert public.post("/api/v1/query/start", headers=foreign).status_code == 403
+        own = {**admin, "Origin": "https://lake.example:8443"}
+        assert public.post("/api/v1/query/start", headers=own).status_code == 202
+
+
+def test_a_secret_is_shown_once(
+    guarded: TestClient, operator: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A canary: in no other answer, in no log, in no file."""
+    with caplog.at_level(logging.DEBUG):
+        headers = made(guarded, operator, "canary", role="admin")
+        canary = base64.b64decode(headers["Authorization"].split()[1]).decode().partition(":")[2]
+        for _, path in PATHS:
+            for shown in (headers, {"Authorization": f"Basic {canary}"}, {"Authorization": canary}):
+                answer = guarded.get(path, headers=shown)
+                assert canary not in answer.text
+                assert canary not in str(answer.headers)
+    assert canary not in caplog.text
+    for file in Path(guarded.headers["X-Data"]).rglob("*"):
+        if file.is_file():
+            assert canary.encode() not in file.read_bytes(), file
