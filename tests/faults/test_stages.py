@@ -59,7 +59,16 @@ def test_each_result_of_several_steps_is_there_once(services: Services) -> None:
                 lambda: newest(committed(services, schemas, outputs["totals"])) == expected,
                 120,
             )
-            copies = committed(services, schemas, outputs["copies"])
+            # Steps tell their lags one after the other: all of them 0 does not say that all is through.
+            copies = wait_for(
+                "the copies",
+                lambda: (
+                    found
+                    if len(found := committed(services, schemas, outputs["copies"])) >= len(rows)
+                    else None
+                ),
+                120,
+            )
             for output in outputs.values():
                 statements.want(output, "deleted")
             wait_for("the statements to be gone", lambda: not statements.all())

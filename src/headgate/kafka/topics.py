@@ -28,7 +28,7 @@ RESERVED = "__headgate"
 # that a retention by time would delete them as they come.
 ANY_TIME = {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)}
 # Of a key's versions only the last is kept in the end. But whoever joins a row with the version of its time
-# needs those before it: for a week, and in a segment that is not closed because its records' times lie far apart.
+# needs those before it: for a week, and in a segment that is not closed because times lie far apart.
 VERSIONS = {
     "cleanup.policy": "compact",
     "min.compaction.lag.ms": str(7 * 24 * 3600 * 1000),

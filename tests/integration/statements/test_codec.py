@@ -2,6 +2,7 @@
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -46,7 +47,7 @@ COLUMNS = t.StructType(
 )
 MOMENT = datetime(2024, 2, 29, 23, 59, 59, 123457, tzinfo=UTC)
 LOCAL = datetime(1969, 12, 31, 23, 59, 59, 999999)
-FULL: tuple[object, ...] = (
+FULL: tuple[Any, ...] = (
     True,
     -128,
     32767,
