@@ -51,5 +51,5 @@ def test_what_is_refused(text: str, said: str) -> None:
 def test_a_statement_reads_topics() -> None:
     (insert,) = parse_script("INSERT INTO x SELECT a FROM lake.local.rides")
     assert isinstance(insert, InsertInto)
-    with pytest.raises(InvalidRequest, match="Table 'lake.local.rides' is the lake's"):
+    with pytest.raises(InvalidRequest, match=r"Table 'lake\.local\.rides' is the lake's"):
         plan(insert.query, Catalog())
