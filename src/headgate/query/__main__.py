@@ -81,7 +81,8 @@ def asking(runtime: Runtime, spark: SparkSession) -> Iterator[Door]:
 
 def _connect_settings(runtime: Runtime) -> dict[str, str]:
     return {
-        **LANE,
+        # How Kafka is read; names of columns stay as free as Spark's users know them.
+        **{key: value for key, value in LANE.items() if key.startswith("spark.kafka.")},
         **SPARK_REDACTION,
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         "spark.connect.grpc.binding.address": LOOPBACK,

@@ -10,6 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from headgate.errors import InvalidRequest
 from headgate.spark import CATALOG
+from headgate.sql.refusals import refuse
 
 _BEFORE_NAMES = (TokenType.FROM, TokenType.JOIN, TokenType.COMMA)
 
@@ -50,3 +51,14 @@ def check_lake(text: str) -> None:
                 f"A lake table is {CATALOG}.<cluster>.<topic>; topics and lake tables are not read together: "
                 "enable the topic as a table, and read both from the lake.",
             )
+
+
+def check_no_lake(table: exp.Table) -> None:
+    """Refuses a lake table where a stream is wanted."""
+    parts = [part.name for part in table.parts]
+    if parts[0].lower() == CATALOG and len(parts) > 2:
+        refuse(
+            f"table '{'.'.join(parts)}' is the lake's, and a statement reads topics.",
+            table,
+            "A SELECT alone reads the lake; name the topic alone to read its stream.",
+        )

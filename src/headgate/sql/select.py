@@ -11,6 +11,7 @@ from headgate.sql.conditions import conjuncts
 from headgate.sql.dialect import WindowTable
 from headgate.sql.expressions import Compiler
 from headgate.sql.functions import Session
+from headgate.sql.lake import check_no_lake
 from headgate.sql.operators import FilterRows, ProjectRows, ScanRows
 from headgate.sql.refusals import check_said, refuse
 from headgate.sql.relation import (
@@ -197,6 +198,7 @@ class Selects:
         self._check_clauses(tree, {"this", "alias", "db", "catalog"})
         name = ".".join(part.name for part in tree.parts)
         if tree.args.get("db") is not None:
+            check_no_lake(tree)
             refuse(
                 f"a topic whose name has dots is written in backticks: `{name}`.",
                 tree,

@@ -1,6 +1,6 @@
 """A SELECT that stands alone: what is asked, with all that is needed to run it elsewhere."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
@@ -83,9 +83,13 @@ def the_select(text: str) -> sql.Select | sql.LakeQuery:
     return one
 
 
-def check_place(one: sql.Statement, asked_before: bool) -> None:
+def check_places(script: Sequence[sql.Statement]) -> None:
     """A SELECT may run for ever: nothing but settings and other SELECTs can follow it."""
-    if asked_before and not isinstance(one, sql.Select | sql.LakeQuery | sql.SetOption | sql.Reset):
-        raise InvalidRequest(
-            "A SELECT comes last in a script: it may run for ever.", "Put what follows it before it."
-        )
+    asked = False
+    for one in script:
+        if isinstance(one, sql.Select | sql.LakeQuery):
+            asked = True
+        elif asked and not isinstance(one, sql.SetOption | sql.Reset):
+            raise InvalidRequest(
+                "A SELECT comes last in a script: it may run for ever.", "Put what follows it before it."
+            )

@@ -30,7 +30,7 @@ from headgate.statements.altering import (
     topic_changes,
     topic_config,
 )
-from headgate.statements.asking import Asked, ask, check_place, the_select
+from headgate.statements.asking import Asked, ask, check_places, the_select
 from headgate.statements.declared import (
     STARTS,
     Declared,
@@ -125,10 +125,8 @@ class Executor:
     def _check(self, script: list[sql.Statement], session: dict[str, str]) -> None:
         planning = Planning(self._tables)
         names = {record.name for record in self._statements.all()}
-        asked = False
+        check_places(script)
         for one in script:
-            check_place(one, asked)
-            asked = asked or isinstance(one, sql.Select | sql.LakeQuery)
             match one:
                 case sql.SetOption() | sql.Reset():
                     set_option(one, session)

@@ -3,8 +3,10 @@
 import pytest
 
 from headgate.errors import InvalidRequest
+from headgate.sql.planner import plan
 from headgate.sql.script import parse_script
-from headgate.sql.statements import LakeQuery, Select
+from headgate.sql.statements import InsertInto, LakeQuery, Select
+from headgate.sql.tables import Catalog
 
 
 @pytest.mark.parametrize(
@@ -44,3 +46,10 @@ def test_topics(text: str) -> None:
 def test_what_is_refused(text: str, said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         parse_script(text)
+
+
+def test_a_statement_reads_topics() -> None:
+    (insert,) = parse_script("INSERT INTO x SELECT a FROM lake.local.rides")
+    assert isinstance(insert, InsertInto)
+    with pytest.raises(InvalidRequest, match=r"Table 'lake\.local\.rides' is the lake's"):
+        plan(insert.query, Catalog())
