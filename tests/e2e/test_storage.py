@@ -114,6 +114,7 @@ def test_the_warehouse_is_in_s3(stack: Stack, lake: ObjectStore) -> None:
         sync(stack, topic)
         stack.run("table", "compact", topic.topic, "--all")
         stack.run("table", "expire", topic.topic, "--older-than", "0s", "--keep-last", "1")
+        stack.run("table", "clean", topic.topic, "--older-than", "0s", "--force")
         topic.put((8, "eu"), {"id": 8, "name": "last", "amount": None, "v2": None})
         topic.flush()
         sync(stack, topic)
