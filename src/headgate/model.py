@@ -405,6 +405,7 @@ class TableSpec:
             "readers": list(self.readers),
             "envelope": self.envelope.value,
             "rewrite": self.rewrite,
+            "storage": self.storage,
         }
 
     @classmethod
@@ -435,4 +436,5 @@ class TableSpec:
             readers=tuple(raw.get("readers", ())),
             envelope=Envelope(raw.get("envelope", Envelope.AUTO)),
             rewrite=bool(raw.get("rewrite", False)),
+            storage=raw.get("storage"),
         )

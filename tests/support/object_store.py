@@ -66,7 +66,7 @@ def object_store(folder: Path, *buckets: str, keys_checked: bool = True) -> Iter
     login = (
         f"s3proxy.authorization=aws-v2-or-v4\ns3proxy.identity={KEY}\ns3proxy.credential={SECRET}\n"
         if keys_checked
-        else "s3proxy.authorization=none\n"
+        else "s3proxy.authorization=none\ns3proxy.ignore-unknown-headers=true\n"
     )
     settings = folder / "s3proxy.properties"
     settings.write_text(

@@ -1,6 +1,6 @@
 """The nouns: what passes between stages is frozen and survives the way through JSON."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, fields
 
 import pytest
 
@@ -52,6 +52,12 @@ def test_a_batch_says_where_it_starts_and_ends() -> None:
 def test_specs_through_json(start: Start) -> None:
     spec = TableSpec("a.b", start=start, freshness_seconds=30)
     assert TableSpec.from_dict(spec.to_dict()) == spec
+
+
+def test_no_field_of_a_spec_is_lost() -> None:
+    assert TableSpec("t").to_dict().keys() == {field.name for field in fields(TableSpec)}
+    stored = TableSpec("t", storage="vault", rewrite=True)
+    assert TableSpec.from_dict(stored.to_dict()) == stored
 
 
 def test_a_freshness_too_small_is_refused() -> None:

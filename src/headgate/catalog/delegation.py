@@ -63,8 +63,8 @@ class Delegation:
         place = self._place(metadata.location())
         if place is None:
             return Told({})
-        if asked.vended and place.role_arn is not None:
-            keys = self._keys(place, identifier, metadata, asked.caller)
+        keys = self._keys(place, identifier, metadata, asked.caller) if asked.vended else None
+        if keys is not None:
             endpoint = {REFRESH: _path(identifier)}
             return Told({**place.settings, **keys.config, **endpoint}, keys)
         if asked.caller.on_table(identifier.namespace, identifier.name) is Role.ENGINE:
@@ -75,23 +75,36 @@ class Delegation:
     def credentials(self, identifier: Identifier, metadata: TableMetadata, caller: Principal) -> str:
         """For a client whose keys are about to expire. None, where the storage has no role."""
         place = self._place(metadata.location())
-        if place is None or place.role_arn is None:
+        keys = None if place is None else self._keys(place, identifier, metadata, caller)
+        if keys is None:
             return json.dumps({"storage-credentials": []})
-        keys = self._keys(place, identifier, metadata, caller)
         config = {**dict(keys.config), REFRESH: _path(identifier)}
         return json.dumps({"storage-credentials": [{"prefix": keys.prefix, "config": config}]})
 
     def _place(self, location: str) -> Place | None:
         return None if self._places is None else self._places.at(location)
 
-    def _keys(self, place: Place, identifier: Identifier, metadata: TableMetadata, caller: Principal) -> Keys:
+    def _keys(
+        self, place: Place, identifier: Identifier, metadata: TableMetadata, caller: Principal
+    ) -> Keys | None:
+        """None where there is no role to take on. And where the table lies in another namespace's folder:
+        keys outlive a table, and who dropped it would have them for what comes there next."""
+        if place.role_arn is None:
+            return None
         role = caller.on_table(identifier.namespace, identifier.name)
         managed = is_managed(metadata.property(MANAGED_KEY, None))
         writes = role is Role.ENGINE or (role is not None and role >= Role.WRITER and not managed)
         footprint = self._warehouse.footprint(metadata.location(), metadata.properties())
         # What lies inside another of them needs no word of its own: the policy must be short.
         outside = (path for path in footprint.paths if not path.startswith(f"{footprint.location}/"))
-        return self._vendor.keys(place, (footprint.location, *outside), writes, caller.name)
+        locations = (footprint.location, *outside)
+        at_home = all(self._warehouse.is_home(identifier, location) for location in locations)
+        if not at_home and role is not Role.ENGINE:
+            return None
+        if not all(place.holds(location) for location in locations):
+            # Keys are for one place.
+            return None
+        return self._vendor.keys(place, locations, writes, caller.name)
 
 
 def _path(identifier: Identifier) -> str:

@@ -97,7 +97,7 @@ class Warehouse:
         return found
 
     def _check_inside(self, found: str, what: str) -> None:
-        if not any(found.startswith(f"{place}/") for place in (self.root, *self.allowed, *self.further())):
+        if not any(found.startswith(f"{place}/") for place in self._places()):
             raise bad_request(f"{what} '{found}' is not inside the warehouse {self.root}.")
 
     def admit_paths(self, properties: Mapping[str, str]) -> tuple[str, ...]:
@@ -108,6 +108,14 @@ class Warehouse:
     def footprint(self, location: str, properties: Mapping[str, str]) -> "Footprint":
         """Of a table or view whose location and path properties are all inside."""
         return Footprint(self.admit(location, "The location"), self.admit_paths(properties))
+
+    def _places(self) -> tuple[str, ...]:
+        return (self.root, *self.allowed, *self.further())
+
+    def is_home(self, identifier: Identifier, location: str) -> bool:
+        """Whether it lies in the folder that the table's namespace has in one of the places."""
+        folder = path_segment(".".join(identifier.namespace))
+        return any(location.startswith(f"{place}/{folder}/") for place in self._places())
 
     def namespace_location(self, levels: tuple[str, ...]) -> str:
         """One folder for all levels: a namespace `a`, `b` would otherwise lie inside the table `b` of `a`."""

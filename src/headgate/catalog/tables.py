@@ -137,6 +137,8 @@ class Tables:
             self._ledger.check_creatable(identifier)
             metadata = self._new(identifier, request)
             if request.stageCreate():
+                # Keys are for nobody else's folder; nothing claims it before the commit.
+                self._check_unclaimed(metadata)
                 told = self._delegation.tell(identifier, metadata, asked)
                 return Answer(200, told.added_to(self._iceberg.table_response(metadata)))
             with discarding_unless_applied(self._iceberg) as written:
@@ -145,6 +147,12 @@ class Tables:
             return self._answer(identifier, new, asked)
 
         return self._requests.run(once, (identifier,), create, self._replay(identifier, asked))
+
+    def _check_unclaimed(self, metadata: TableMetadata) -> None:
+        footprint = self._warehouse.footprint(metadata.location(), metadata.properties())
+        for location in (footprint.location, *footprint.paths):
+            if self._ledger.is_anothers(location, metadata.uuid()):
+                raise already_exists(f"The location {location} overlaps with that of another table.")
 
     def _new(self, identifier: Identifier, request: Any) -> TableMetadata:
         properties = properties_of(request.properties())

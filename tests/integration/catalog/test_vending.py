@@ -197,3 +197,22 @@ def test_elsewhere_in_a_bucket_is_no_place(callers: Mapping[str, httpx.Client]) 
     refused = callers["engine"].post("/namespaces/mine/tables", json=body)
     assert refused.status_code == 400, refused.text
     assert "not inside the warehouse" in refused.text
+
+
+def test_no_keys_for_what_may_become_anothers(callers: Mapping[str, httpx.Client]) -> None:
+    """A writer's table in the folder of the engine's namespace; one that is only staged, over another's."""
+    writer = callers["writer"]
+    body = {"name": "squat", "schema": SCHEMA, "location": "s3://vault/t/local/soon"}
+    made = writer.post("/namespaces/mine/tables", json=body)
+    assert made.is_success, made.text
+    assert "storage-credentials" not in made.json()
+    assert set(made.json()["config"]).isdisjoint(KEYS)
+    assert writer.get("/namespaces/mine/tables/squat/credentials").json() == {"storage-credentials": []}
+    create(callers["engine"], "mine", "taken", "vault/t")
+    over = {"name": "staged", "schema": SCHEMA, "location": "s3://vault/t/mine/taken", "stage-create": True}
+    refused = writer.post("/namespaces/mine/tables", json=over)
+    assert refused.status_code == 409, refused.text
+    inside = {**over, "location": "s3://vault/t/mine/taken/inside"}
+    assert writer.post("/namespaces/mine/tables", json=inside).status_code == 409
+    free = writer.post("/namespaces/mine/tables", json={**over, "location": "s3://vault/t/mine/free"})
+    assert free.json()["storage-credentials"][0]["prefix"] == "s3://vault/t/mine/free"

@@ -101,3 +101,15 @@ def test_no_name_leads_out_of_the_warehouse(parts: list[str]) -> None:
     fresh = WAREHOUSE.fresh_location(identifier)
     assert WAREHOUSE.admit(fresh, "The location") == fresh
     assert all(len(segment) <= 255 for segment in fresh.split("/"))
+
+
+def test_home_is_the_folder_of_the_namespace() -> None:
+    lake = Warehouse.at("s3a://lake/w", ["s3://archive/a"], lambda: ("s3://vault/v",))
+    assert lake.root == "s3://lake/w"
+    table = Identifier(("db",), "t")
+    for place in ("s3://lake/w", "s3://archive/a", "s3://vault/v"):
+        assert lake.is_home(table, f"{place}/db/any")
+        assert lake.admit(f"{place}/db/any", "The location") == f"{place}/db/any"
+        assert not lake.is_home(table, f"{place}/db2/any")
+        assert not lake.is_home(table, f"{place}/db")
+    assert not lake.is_home(Identifier(("db", "x"), "t"), "s3://lake/w/db/x/t")
