@@ -93,6 +93,12 @@ class Checkpoint:
         """The last batch that was begun."""
         return max(self._numbers("offsets"), default=None)
 
+    def forget_unbegun(self) -> None:
+        """What is left of a first batch that was cut off before it was planned: Spark takes it for another
+        query's, and would not begin."""
+        if self.planned() is None:
+            self.delete()
+
     def delete(self) -> None:
         self._files.delete(self._path(self.uri), True)
 

@@ -146,6 +146,7 @@ class StatementQuery:
         self._sink = self._open_sink(0 if rebuild is None else REBUILD_BATCHES)
         end_open(self._access, running.writer, running.tasks)
         checkpoint = Checkpoint(self._spark, running.checkpoint)
+        checkpoint.forget_unbegun()
         while rebuild is not None and plan_rebuild(frame, checkpoint, rebuild):
             self._launch(frame, {"once": True})
             assert self._query is not None
