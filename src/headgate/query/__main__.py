@@ -19,6 +19,7 @@ from headgate.embedded.secrets import secret
 from headgate.kafka.access import SPARK_REDACTION
 from headgate.registry.client import SchemaSource
 from headgate.spark import CATALOG, Driver, build_session
+from headgate.storage import Places, Storages
 from headgate.store import Store
 from headgate.tables.lane import SESSION as LANE
 
@@ -37,6 +38,7 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
     settings = runtime.settings
     store = Store.open(settings.store_url)
     store.beat(NAME, instance, os.getpid(), "starting")
+    Places.of(settings, Storages(store.engine))
     # By the environment: an argument could be read by every user of the machine.
     os.environ["SPARK_CONNECT_AUTHENTICATE_TOKEN"] = secret(runtime.data, "connect")
     properties = catalog_properties(
