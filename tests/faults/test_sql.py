@@ -221,7 +221,7 @@ def engine(services: Services) -> Iterator[Process]:
 
 def kill_at_random(services: Services, kind: type[Drill], sets: int, at_once: int, cases: int) -> None:
     """Sets of statements, so many at once, each under an engine that is killed; then what is written."""
-    seed = int(os.environ.get("HEADGATE_SEED") or random.randrange(10**6))
+    seed = int(os.environ.get("DRILL_SEED") or random.randrange(10**6))
     print(f"seed {seed}")
     chance = random.Random(seed)
     with SchemaSource(services.runtime.registry) as schemas:
