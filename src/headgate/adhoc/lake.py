@@ -1,6 +1,6 @@
 """A SELECT on tables of the lake: Spark runs it as it is written."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,11 +14,15 @@ FILES = ("resultDataFiles", "resultDeleteFiles")
 SIZES = ("totalDataFileSize", "totalDeleteFileSize")
 
 
-def run_lake(spark: SparkSession, text: str, zone: str, token: str, results: Results) -> dict[str, int]:
-    """Gives the rows; how many files were read for them, and how many bytes those are."""
+def run_lake(
+    spark: SparkSession, text: str, zone: str, catalog: Mapping[str, str], results: Results
+) -> dict[str, int]:
+    """Gives the rows; how many files were read for them, and how many bytes those are. `catalog` has the
+    properties by which the session shows the catalog who it is."""
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", zone)
-    session.conf.set(f"spark.sql.catalog.{CATALOG}.token", token)
+    for name, value in catalog.items():
+        session.conf.set(f"spark.sql.catalog.{CATALOG}.{name}", value)
     rows = session.sql(text)
     check_names(rows.columns)
     for row in plain_rows(rows, zone):

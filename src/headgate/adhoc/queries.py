@@ -4,10 +4,11 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -66,16 +67,17 @@ class Queries:
         secret: Callable[[str], str],
         checkpoints: str,
         settings: StatementSettings,
-        token: str,
+        catalog: Mapping[str, str],
     ) -> None:
-        """`checkpoints`: the folder of those of live queries, emptied first; `token`: for the catalog."""
+        """`checkpoints`: the folder of those of live queries, emptied first; `catalog`: properties by which
+        the catalog is shown who asks."""
         self._spark = spark
         self._access = access
         self._schemas = schemas
         self._secret = secret
         self._checkpoints = checkpoints.rstrip("/")
         self._settings = settings
-        self._token = token
+        self._catalog = catalog
         self._running: dict[str, Query] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -168,7 +170,7 @@ class Queries:
     def _rows(self, query: Query) -> tuple[str, dict[str, Any]]:
         asked, results = query.asked, query.results
         if asked.kind == "lake":
-            return "Completed", run_lake(self._spark, asked.sql, asked.zone, self._token, results)
+            return "Completed", run_lake(self._spark, asked.sql, asked.zone, self._catalog, results)
         assert query.plan is not None
         if asked.kind == "live":
             return run_live(self._live(query, f"{self._checkpoints}/{query.id}"), results), {}
@@ -221,8 +223,9 @@ def _meant(error: Exception, query: Query) -> Exception:
     if isinstance(error, HeadgateError):
         return error
     log.warning("query %s has failed", query.id, exc_info=error)
-    if not isinstance(error, PySparkException):
+    if not isinstance(error, (PySparkException, Py4JJavaError)):
         return error
-    said = str(error).split("\n\nJVM stacktrace")[0].split(";\n")[0].splitlines()
+    text = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
+    said = text.split("\n\nJVM stacktrace")[0].split(";\n")[0].splitlines()
     line = next((text.strip() for text in said if text.strip()), type(error).__name__)
     return InvalidRequest(line) if query.asked.kind == "lake" else StatementFailed(line)

@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 
 from headgate.adhoc.app import Door, create_app
 from headgate.adhoc.queries import Queries
-from headgate.catalog.client import DELEGATION, VENDED, catalog_properties
+from headgate.catalog.client import DELEGATION, VENDED, catalog_properties, key_properties
 from headgate.embedded.entry import enter, stop_on_signal
 from headgate.embedded.ports import LOOPBACK
 from headgate.embedded.runtime import Runtime
-from headgate.embedded.secrets import secret
+from headgate.embedded.secrets import OPERATOR_KEY, secret
 from headgate.kafka.access import SPARK_REDACTION
 from headgate.registry.client import SchemaSource
 from headgate.spark import CATALOG, Driver, build_session
@@ -72,7 +72,10 @@ def asking(runtime: Runtime, spark: SparkSession) -> Iterator[Door]:
         settings.secret,
         f"{settings.checkpoints.rstrip('/')}/adhoc",
         settings.statements,
-        token,
+        # A catalog of yours is told nothing of ours.
+        key_properties(runtime.iceberg, secret(runtime.data, OPERATOR_KEY))
+        if settings.catalog.uri is None
+        else {},
     )
     with Door(create_app(queries, token), LOOPBACK) as door:
         try:

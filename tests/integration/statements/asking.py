@@ -36,7 +36,7 @@ class Asking:
         self.checkpoints = folder / "adhoc"
         settings = StatementSettings(interval=0.1, tasks=2)
         self.queries = Queries(
-            spark, bench.access, bench.schemas, secret, self.checkpoints.as_uri(), settings, "no token"
+            spark, bench.access, bench.schemas, secret, self.checkpoints.as_uri(), settings, {}
         )
         self._spark = spark
 
