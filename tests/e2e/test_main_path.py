@@ -140,6 +140,7 @@ def test_list_and_show_tell_the_same(stack: Stack, ledger: Ledger) -> None:
         "readers": [],
         "envelope": "auto",
         "rewrite": False,
+        "storage": None,
     }
     assert (shown["desired"], shown["from"]) == ("enabled", "earliest")
     detail = shown["detail"]
