@@ -123,7 +123,8 @@ class Rolling:
         self._relation = relation
         self._named = named
         self._frames: dict[tuple[tuple[str, ...], str], int | None] = {}
-        self._values: dict[tuple[tuple[str, ...], str], dict[str, tuple[str, Typed]]] = {}
+        #: By their SQL: the column, the call, and its frame.
+        self._values: dict[tuple[tuple[str, ...], str], dict[str, tuple[str, exp.Window, Frame]]] = {}
         self._added: list[tuple[str, Typed]] = []
 
     def replaced(self, node: exp.Expr) -> Typed | None:
@@ -131,7 +132,7 @@ class Rolling:
         if not isinstance(node, exp.Window) or not is_rolling(node):
             return None
         frame = self._frame(node)
-        value = self._value(node, frame)
+        value = self._value(node, frame, True)
         at = (frame.keys, frame.event)
         known = self._values.setdefault(at, {})
         if at in self._frames:
@@ -140,7 +141,8 @@ class Rolling:
         else:
             self._frames[at] = frame.span_ms
         if value.sql not in known:
-            known[value.sql] = (self._selects.refs.new(str(node.this.name or "over").lower()), value)
+            ref = self._selects.refs.new(str(node.this.name or "over").lower())
+            known[value.sql] = (ref, node, frame)
         ref = known[value.sql][0]
         return column(ref, value.type, value.nullable, Attribute(ref, ref, value.type, value.nullable))
 
@@ -170,7 +172,11 @@ class Rolling:
         for (keys, event), span in self._frames.items():
             if span is None:
                 self._selects.warn("OVER without a bound (UNBOUNDED PRECEDING) keeps every row for ever.")
-            values = list(self._values[keys, event].values())
+            # Rows are gathered for the longest span: a shorter one leaves some out.
+            values = [
+                (ref, self._value(node, frame, frame.span_ms != span))
+                for ref, node, frame in self._values[keys, event].values()
+            ]
             operator = RollingRows(operator, keys, event, span, relation.coordinates, values)
         return replace(relation, operator=operator, stateful=True)
 
@@ -231,7 +237,7 @@ class Rolling:
             refuse("RANGE BETWEEN takes an INTERVAL of a fixed length.", node, _FORM)
         return span
 
-    def _value(self, node: exp.Window, frame: Frame) -> Typed:
+    def _value(self, node: exp.Window, frame: Frame, bounded: bool) -> Typed:
         call, condition = node.this, None
         compiler = self._selects.compiler(self._relation.scope)
         if isinstance(call, exp.Filter):
@@ -244,9 +250,8 @@ class Rolling:
         if name == "COUNT" and len(trees) == 1 and isinstance(trees[0], exp.Star):
             trees = []
         args = [compiler.compile(tree) for tree in trees]
-        # Rows are gathered for the longest span: a shorter one leaves some out.
         near = None
-        if frame.span_ms is not None:
+        if bounded and frame.span_ms is not None:
             near = f"{quote(frame.event)} >= `{_AT}` - {_interval(frame.span_ms)}"
         checks = [check for check in (near, condition.sql if condition is not None else None) if check]
         if checks:
