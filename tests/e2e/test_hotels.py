@@ -20,7 +20,7 @@ from tests.support.ledger import read_duckdb, read_pyiceberg
 from tests.support.services import wait_for
 from tests.support.stack import Stack
 
-PREFIX = "stay."
+PREFIX = "inn."
 DAY_MS = 86_400_000
 WEEK_MS = 7 * DAY_MS
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,41 +30,41 @@ SET 'client.statement-name' = 'guests-as-of';
 SET 'sql.tables.scan.idle-timeout' = '10 minutes';
 
 -- Guests as they were: a temporal join looks them up at the time of a booking.
-CREATE TABLE `stay.guests-as-of` (
+CREATE TABLE `inn.guests-as-of` (
   PRIMARY KEY (`mail`) NOT ENFORCED,
   WATERMARK FOR `updated_at` AS `updated_at` - INTERVAL '30' SECOND
 ) DISTRIBUTED BY HASH(`mail`) INTO 1 BUCKETS
 WITH ('changelog.mode' = 'upsert', 'kafka.cleanup-policy' = 'compact') AS
 SELECT `mail`, `guest_id`, `given_name`, `tier`,
   TO_TIMESTAMP(`updated_at`, 'yyyy-MM-dd''T''HH:mm:ss.SSS''Z''') AS `updated_at`
-FROM `stay.guests`;
+FROM `inn.guests`;
 
 SET 'client.statement-name' = 'hotels-as-of';
 SET 'sql.tables.scan.idle-timeout' = '10 minutes';
 
-CREATE TABLE `stay.hotels-as-of` (
+CREATE TABLE `inn.hotels-as-of` (
   PRIMARY KEY (`hotel_id`) NOT ENFORCED,
   WATERMARK FOR `updated_at` AS `updated_at` - INTERVAL '30' SECOND
 ) DISTRIBUTED BY HASH(`hotel_id`) INTO 1 BUCKETS
 WITH ('changelog.mode' = 'upsert', 'kafka.cleanup-policy' = 'compact') AS
 SELECT `hotel_id`, `name`, `category`, `town`, `free_rooms`,
   TO_TIMESTAMP(`updated_at`, 'yyyy-MM-dd''T''HH:mm:ss.SSS''Z''') AS `updated_at`
-FROM `stay.hotels`;
+FROM `inn.hotels`;
 
 SET 'client.statement-name' = 'bookings-in-time';
 SET 'sql.tables.scan.idle-timeout' = '10 minutes';
 
-CREATE TABLE `stay.bookings-in-time` (
+CREATE TABLE `inn.bookings-in-time` (
   WATERMARK FOR `event_time` AS `event_time` - INTERVAL '30' SECOND
 ) AS
 SELECT `booking_id`, `guest_mail`, `hotel_id`, `check_in`, `guests`, `price`, `booked_at` AS `event_time`
-FROM `stay.bookings`;
+FROM `inn.bookings`;
 """
 TOLD = """
 SET 'client.statement-name' = 'bookings-told';
 SET 'sql.tables.scan.idle-timeout' = '10 minutes';
 
-CREATE TABLE `stay.bookings-told` (
+CREATE TABLE `inn.bookings-told` (
   PRIMARY KEY (`booking_id`) NOT ENFORCED,
   WATERMARK FOR `booked_at` AS `booked_at` - INTERVAL '30' SECOND
 ) WITH ('changelog.mode' = 'upsert', 'kafka.cleanup-policy' = 'compact') AS
@@ -82,18 +82,18 @@ SELECT
   g.`tier` AS `tier_then`,
   r.`stars` AS `stars`,
   r.`written_at` AS `reviewed_at`
-FROM `stay.bookings-in-time` b
-  JOIN `stay.guests-as-of` FOR SYSTEM_TIME AS OF b.`event_time` AS g
+FROM `inn.bookings-in-time` b
+  JOIN `inn.guests-as-of` FOR SYSTEM_TIME AS OF b.`event_time` AS g
     ON g.`mail` = b.`guest_mail`
-  JOIN `stay.hotels-as-of` FOR SYSTEM_TIME AS OF b.`event_time` AS h
+  JOIN `inn.hotels-as-of` FOR SYSTEM_TIME AS OF b.`event_time` AS h
     ON h.`hotel_id` = b.`hotel_id`
-  LEFT JOIN `stay.reviews` r
+  LEFT JOIN `inn.reviews` r
     ON r.`booking_id` = b.`booking_id`;
 """
 WEEKS = """
 SET 'client.statement-name' = 'hotel-weeks';
 
-CREATE TABLE `stay.weeks` (
+CREATE TABLE `inn.weeks` (
   PRIMARY KEY (window_start, window_end, hotel_id) NOT ENFORCED
 ) WITH ('changelog.mode' = 'upsert', 'kafka.cleanup-policy' = 'compact') AS
 SELECT
@@ -106,19 +106,19 @@ SELECT
   SUM(amount) AS amount,
   CAST(AVG(stars) AS DECIMAL(10, 2)) AS mean_stars,
   SUM(CASE WHEN stars IS NOT NULL THEN 1 ELSE 0 END) AS reviews
-FROM TABLE(TUMBLE(TABLE `stay.bookings-told`, DESCRIPTOR(booked_at), INTERVAL '7' DAY))
+FROM TABLE(TUMBLE(TABLE `inn.bookings-told`, DESCRIPTOR(booked_at), INTERVAL '7' DAY))
 WHERE hotel_id IS NOT NULL
 GROUP BY window_start, window_end, COALESCE(hotel_id, 'NO_HOTEL'), COALESCE(hotel_name, 'NO_NAME');
 """
 VISITORS = """
-ALTER TABLE `stay.clicks` MODIFY WATERMARK FOR clicked_at AS clicked_at - INTERVAL '30' SECOND;
+ALTER TABLE `inn.clicks` MODIFY WATERMARK FOR clicked_at AS clicked_at - INTERVAL '30' SECOND;
 SET 'client.statement-name' = 'visitors-lost';
 SET 'sql.tables.scan.idle-timeout' = '10 minutes';
-CREATE TABLE `stay.visitors-lost` AS
+CREATE TABLE `inn.visitors-lost` AS
 SELECT c.click_id, c.guest_mail, c.hotel_id, c.clicked_at
-FROM `stay.clicks` c
+FROM `inn.clicks` c
 WHERE c.action <> 'BOOK' AND NOT EXISTS (
-  SELECT 1 FROM `stay.bookings-in-time` b
+  SELECT 1 FROM `inn.bookings-in-time` b
   WHERE b.guest_mail = c.guest_mail
     AND b.event_time BETWEEN c.clicked_at - INTERVAL '1' HOUR AND c.clicked_at + INTERVAL '1' DAY
 );
@@ -292,7 +292,7 @@ def test_bookings_as_they_were_and_as_they_are_reviewed(stack: Stack, stay: Stay
     assert "statement bookings-told is created" in script(stack, tmp_path, TOLD)
     script(stack, tmp_path, WEEKS)
     script(stack, tmp_path, VISITORS)
-    for topic in ("stay.bookings-told", "stay.weeks"):
+    for topic in ("inn.bookings-told", "inn.weeks"):
         wait_for(f"topic {topic}", partial(is_topic, stack, topic))
         stack.run("table", "enable", topic, "--formats", "iceberg,delta")
     stay.send(stay.records[half:])
@@ -301,22 +301,22 @@ def test_bookings_as_they_were_and_as_they_are_reviewed(stack: Stack, stay: Stay
     reviewed = sum(row["stars"] is not None for row in told.values())
     caught_up(
         stack,
-        "stay.bookings-told",
+        "inn.bookings-told",
         len(told),
         lambda rows: sum(row["stars"] is not None for row in rows) == reviewed,
     )
-    check(stack, "stay.bookings-told", ("booking_id",), told, True)
+    check(stack, "inn.bookings-told", ("booking_id",), told, True)
     counted = sum(week["bookings"] for week in weeks.values())
     caught_up(
         stack,
-        "stay.weeks",
+        "inn.weeks",
         len(weeks),
         lambda rows: (
             sum(row["bookings"] for row in rows) == counted
             and sum(row["reviews"] for row in rows) == reviewed
         ),
     )
-    check(stack, "stay.weeks", ("window_start", "hotel_id"), weeks, False)
+    check(stack, "inn.weeks", ("window_start", "hotel_id"), weeks, False)
 
 
 def test_visitors_who_did_not_book(stack: Stack, stay: Stay) -> None:
@@ -325,9 +325,9 @@ def test_visitors_who_did_not_book(stack: Stack, stay: Stay) -> None:
     wait_for(
         "visitors", lambda: (stack.json("statement", "show", "visitors-lost")["rows_out"] or 0) >= len(wanted)
     )
-    stack.run("table", "enable", "stay.visitors-lost")
-    stack.run("table", "sync", "stay.visitors-lost", "--timeout", "120s")
-    rows = list(read_duckdb(stack.runtime.iceberg, "local", "stay.visitors-lost"))
+    stack.run("table", "enable", "inn.visitors-lost")
+    stack.run("table", "sync", "inn.visitors-lost", "--timeout", "120s")
+    rows = list(read_duckdb(stack.runtime.iceberg, "local", "inn.visitors-lost"))
     assert sorted(row["click_id"] for row in rows) == sorted(wanted)
 
 
@@ -341,13 +341,17 @@ def test_nothing_was_late_and_internal_topics_are_not_seen(stack: Stack, stay: S
 
 
 def test_they_end(stack: Stack, stay: Stay) -> None:
-    for name in (
+    names = {
         "visitors-lost",
         "hotel-weeks",
         "bookings-told",
         "bookings-in-time",
         "hotels-as-of",
         "guests-as-of",
-    ):
+    }
+    for name in sorted(names):
         stack.run("sql", "-e", f"DROP STATEMENT '{name}'")
-    wait_for("them to be gone", lambda: not stack.json("statement", "list"))
+    wait_for(
+        "them to be gone", lambda: not names & {found["name"] for found in stack.json("statement", "list")}
+    )
+    assert not [topic for topic in stack.json("topic", "list", "--internal") if "stage" in topic["name"]]
