@@ -16,10 +16,10 @@ from headgate.errors import InvalidRequest
 from headgate.sql import stages
 from headgate.sql.functions.retracting import values_left
 from headgate.sql.operators import Building, Operator, ProjectRows, col, unmarked
-from headgate.sql.relation import Relation, maps_of
+from headgate.sql.relation import Relation, live_op, maps_of
 from headgate.sql.stateful import FOR_EVER, AggregateRows
 from headgate.sql.typed import Typed, column
-from headgate.sql.types import BIGINT, STRING, quote
+from headgate.sql.types import BIGINT, quote
 
 if TYPE_CHECKING:
     from headgate.sql.select import Selects
@@ -127,8 +127,7 @@ def one_of_each(selects: Selects, relation: Relation, key: Sequence[str]) -> Rel
     )
     made = changes(selects, relation, key)
     assert made.sign is not None
-    rest = [ref for ref in dict.fromkeys([*others, *attributes]) if ref not in key and ref in attributes]
-    rest = [ref for ref in rest if made.scope.by_ref(ref) is not None]
+    rest = [ref for ref in dict.fromkeys([*others, *attributes]) if ref not in key and made.scope.by_ref(ref)]
     fields = ", ".join(f"'f{n}', {quote(ref)}" for n, ref in enumerate(rest))
     whole = StructType([StructField(f"f{n}", attributes[ref].type) for n, ref in enumerate(rest)])
     best, live, op = (selects.refs.new(name) for name in ("$best", "$live", "$op"))
@@ -142,7 +141,7 @@ def one_of_each(selects: Selects, relation: Relation, key: Sequence[str]) -> Rel
         taken_back=True,
     )
     added = [(ref, Typed(f"{quote(best)}.f{n}", attributes[ref].type)) for n, ref in enumerate(rest)]
-    added.append((op, Typed(f"CASE WHEN {quote(live)} > 0 THEN 'u' ELSE 'd' END", STRING, False)))
+    added.append((op, live_op(live)))
     return replace(
         relation,
         operator=ProjectRows(operator, list(key), added),

@@ -16,11 +16,11 @@ from headgate.sql.functions.aggregates import AGGREGATES, aggregate
 from headgate.sql.functions.retracting import retracting
 from headgate.sql.operators import ProjectRows
 from headgate.sql.refusals import refuse, where
-from headgate.sql.relation import Relation
+from headgate.sql.relation import Relation, live_op
 from headgate.sql.scope import Attribute, Scope, under
 from headgate.sql.stateful import AggregateRows, SessionGap
 from headgate.sql.typed import Typed, column
-from headgate.sql.types import BIGINT, INT, STRING, quote
+from headgate.sql.types import BIGINT, INT, quote
 
 if TYPE_CHECKING:
     from headgate.sql.select import Selects
@@ -187,7 +187,7 @@ def group(selects: Selects, relation: Relation, tree: exp.Select) -> Relation:
     if live is not None and (groups.keys or groups.window_ref):
         # A group whose rows were all taken back is gone.
         op = selects.refs.new("$op")
-        parts.append((op, Typed(f"CASE WHEN {quote(live)} > 0 THEN 'u' ELSE 'd' END", STRING, False)))
+        parts.append((op, live_op(live)))
     above = ProjectRows(operator, flat, parts) if parts else operator
     everything = Scope(tuple(("", a) for a in _all(groups)))
     edges = [groups.parts[part].ref for part in ("start", "end")] if groups.window_ref else []

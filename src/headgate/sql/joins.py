@@ -117,19 +117,11 @@ def within(
         return None
     compiler = selects.compiler(left.scope.joined(right.scope))
     typed = [compiler.condition(c) for c in own]
-    for between in _bounds(own, left.scope, right.scope):
-        if not between.whole or not _has_watermark(left, between.left):
-            continue
-        if not _has_watermark(right, between.right):
-            continue
-        one = event_column(left, between.left, selects.default_delay_ms)
-        other = event_column(right, between.right, selects.default_delay_ms)
-        if one is None or other is None:
-            continue
-        bound = TimeBound(one[0], other[0], between.lower_ms, between.upper_ms)
-        operator = JoinRows(left.operator, right.operator, how, all_of(typed), bound, None)
-        return Relation(operator, left.scope.joined(right.scope), stateful=True)
-    return None
+    found = _bounded(selects, left, right, _bounds(own, left.scope, right.scope), True)
+    if found is None:
+        return None
+    operator = JoinRows(left.operator, right.operator, how, all_of(typed), found[0], None)
+    return Relation(operator, left.scope.joined(right.scope), stateful=True)
 
 
 def _how(tree: exp.Join) -> str:
@@ -213,22 +205,32 @@ def _has_watermark(relation: Relation, attribute: Attribute) -> bool:
 def _time_bound(
     selects: Selects, left: Relation, right: Relation, bounds: list[Between], how: str, tree: exp.Join
 ) -> tuple[TimeBound | None, int | None]:
+    found = _bounded(selects, left, right, bounds, how != "inner")
+    if found is None:
+        return _regular(selects, left, right, bounds, how, tree)
+    bound, between = found
+    if not between.whole:
+        selects.warn(
+            f"The join bounds '{between.left.name}' and '{between.right.name}' on one side only: rows of the "
+            "other are kept for ever."
+        )
+    return bound, None
+
+
+def _bounded(
+    selects: Selects, left: Relation, right: Relation, bounds: list[Between], whole: bool
+) -> tuple[TimeBound, Between] | None:
+    """The first bound between columns with watermarks; `whole`: only one from both sides will do."""
     for between in bounds:
-        if _has_watermark(left, between.left) and _has_watermark(right, between.right):
-            if how != "inner" and not between.whole:
-                continue
-            one = event_column(left, between.left, selects.default_delay_ms)
-            other = event_column(right, between.right, selects.default_delay_ms)
-            if one is None or other is None:
-                continue
-            if not between.whole:
-                selects.warn(
-                    f"The join bounds '{between.left.name}' and '{between.right.name}' on one side "
-                    f"only: rows of the other "
-                    "are kept for ever."
-                )
-            return TimeBound(one[0], other[0], between.lower_ms, between.upper_ms), None
-    return _regular(selects, left, right, bounds, how, tree)
+        if not (_has_watermark(left, between.left) and _has_watermark(right, between.right)):
+            continue
+        if whole and not between.whole:
+            continue
+        one = event_column(left, between.left, selects.default_delay_ms)
+        other = event_column(right, between.right, selects.default_delay_ms)
+        if one is not None and other is not None:
+            return TimeBound(one[0], other[0], between.lower_ms, between.upper_ms), between
+    return None
 
 
 def _regular(

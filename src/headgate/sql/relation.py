@@ -12,7 +12,7 @@ from headgate.sql.scope import Attribute, Scope
 from headgate.sql.stateful import SessionGap
 from headgate.sql.tables import OFFSET, PARTITION, ROWTIME, Changelog
 from headgate.sql.typed import Typed, call
-from headgate.sql.types import STRING, is_time
+from headgate.sql.types import STRING, is_time, quote
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,11 @@ def refuse_changing(relation: Relation, what: str) -> None:
             f"{what} over rows that change is not supported.",
             "It works over a table whose changelog.mode is 'append', or over a window's result.",
         )
+
+
+def live_op(live: str) -> Typed:
+    """Of a group that has so many rows: it is there, or it is gone."""
+    return Typed(f"CASE WHEN {quote(live)} > 0 THEN 'u' ELSE 'd' END", STRING, False)
 
 
 def maps_of(scope: Scope) -> frozenset[str]:
