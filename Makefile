@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-parts test-whole unit check soak test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
+.PHONY: help setup demo archives test test-parts test-whole unit check soak test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -29,8 +29,14 @@ setup: prerequisites .venv/.ready .jars/.ready    ## install Python packages int
 demo: setup      ## start everything, generate orders, and query the tables with three engines
 	@$(BIN)/python scripts/demo.py
 
-test: setup check    ## everything that CI runs: checks, unit, integration, end to end, faults
-	@$(BIN)/python -m pytest tests/unit
+archives: setup .jars/.archives    ## have JVMs write down their classes: each starts in half the work afterwards
+
+.jars/.archives: .jars/.ready .venv/.ready
+	@$(BIN)/python scripts/archives.py
+	@touch $@
+
+test: setup check archives    ## everything that CI runs: checks, unit, integration, end to end, faults
+	@$(BIN)/python -m pytest --numprocesses=2 tests/unit
 	@$(MAKE) --no-print-directory --jobs=2 test-parts test-whole
 
 # Two lanes side by side: much of either is waiting for processes to start.
@@ -41,14 +47,14 @@ test-whole:
 	@$(BIN)/python -m pytest tests/e2e tests/faults
 
 unit: setup      ## the tests that need neither Spark nor a network
-	@$(BIN)/python -m pytest tests/unit
+	@$(BIN)/python -m pytest --numprocesses=2 tests/unit
 
 check: setup     ## ruff and mypy
 	@$(BIN)/ruff check src tests bench scripts
 	@$(BIN)/ruff format --check src tests bench scripts
 	@$(BIN)/mypy
 
-soak: setup      ## the drills of the test suite at their full counts
+soak: setup archives    ## the drills of the test suite at their full counts
 	@HEADGATE_SOAK=1 $(BIN)/python -m pytest tests/faults tests/integration tests/e2e -m soak
 
 test-rck: setup .rck/.ready    ## Iceberg's REST compatibility kit against our catalog; takes some minutes

@@ -96,7 +96,7 @@ def compare(answers: dict[str, Answer]) -> bool:
 
 
 @contextmanager
-def running(data: Path) -> Iterator[None]:
+def running(data: Path) -> Iterator[subprocess.Popen[str]]:
     """`headgate up` as a user would start it, ended whatever happens."""
     step("Headgate starts: a Kafka broker, the server, the engine")
     process = subprocess.Popen([HEADGATE, "up", "--data", str(data)], stdout=subprocess.PIPE, text=True)
@@ -108,7 +108,7 @@ def running(data: Path) -> Iterator[None]:
         if process.poll() is not None:
             raise SystemExit(f"headgate up ended with {process.returncode}")
         threading.Thread(target=drain, args=(process,), daemon=True).start()
-        yield
+        yield process
     finally:
         console.print("Headgate stops.")
         process.send_signal(signal.SIGTERM)

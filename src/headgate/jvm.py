@@ -27,6 +27,28 @@ def jars_in(folder: Path) -> list[Path]:
     return jars
 
 
+# A JVM says on its standard output what it thinks of its archive, where others read addresses.
+QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")
+
+
+def archive(jars_folder: Path, name: str) -> Path:
+    """Where the classes of the JVM `name` are kept ready, if `make archives` has been run."""
+    return jars_folder / f"{name}.jsa"
+
+
+def archive_options(jars_folder: Path, *names: str) -> list[str]:
+    """Java's options to start with the first of these archives that is there.
+
+    One that does not fit, as another JDK or other jars made it, is left alone by the JVM, which then starts
+    as it would without.
+    """
+    for name in names:
+        found = archive(jars_folder, name)
+        if found.exists():
+            return [f"-XX:SharedArchiveFile={found}", "-Xshare:auto", *QUIET]
+    return []
+
+
 def spark_home_jars() -> Path:
     return Path(pyspark.__file__).parent / "jars"
 
@@ -39,7 +61,12 @@ class Jvm:
         port, token, self._process = launch_gateway(
             classpath=os.pathsep.join([*map(str, jars_in(jars_folder / "spark")), f"{own}/*"]),
             jarpath=str(next(own.glob("py4j*.jar"))),
-            javaopts=[f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"],
+            javaopts=[
+                f"-Xmx{heap}",
+                "-XX:+UseSerialGC",
+                "-XX:+ExitOnOutOfMemoryError",
+                *archive_options(jars_folder, "server"),
+            ],
             java_path=java_binary(),
             die_on_exit=True,
             enable_auth=True,

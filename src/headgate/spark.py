@@ -9,7 +9,7 @@ from typing import Any, Self
 from pyspark.sql import SparkSession
 
 from headgate.config import Settings
-from headgate.jvm import jars_in
+from headgate.jvm import archive_options, jars_in
 
 # The catalog's name in SQL: lake.<cluster>.<topic>.
 CATALOG = "lake"
@@ -61,6 +61,11 @@ def build_session(
                 f'"-Djava.io.tmpdir={scratch}"',
                 "-XX:+ExitOnOutOfMemoryError",
                 *AVRO_LIMITS,
+                # Elsewhere the class path is another.
+                *(
+                    f'"{option}"'
+                    for option in (archive_options(settings.jars_folder, name, "engine") if local else ())
+                ),
             )
         ),
         "spark.executor.extraJavaOptions": " ".join(AVRO_LIMITS),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headgate.embedded.ports import LOOPBACK, free_port
-from headgate.embedded.runtime import RUN_FILE
+from headgate.embedded.run_file import RUN_FILE
 from tests.e2e.commands import enabled_topics, headgate, on, refusal, refused
 from tests.e2e.feed import Feed
 from tests.support.services import wait_for

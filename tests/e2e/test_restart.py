@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from headgate.embedded.process import group_members, kill_group
-from headgate.embedded.runtime import RUN_FILE
+from headgate.embedded.run_file import RUN_FILE
 from tests.e2e.commands import groups_of, headgate, refusal
 from tests.e2e.feed import Feed
 from tests.support.services import wait_for

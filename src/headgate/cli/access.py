@@ -45,7 +45,7 @@ def _operator_key(data: Path | None) -> str | None:
 def _settings(data: Path | None) -> "Settings":
     """The running Headgate's configuration file, if it is on this machine, with this shell's environment."""
     from headgate.config import load_settings
-    from headgate.embedded.runtime import read_run
+    from headgate.embedded.run_file import read_run
 
     folder = data_folder(data)
     if folder is None and os.environ.get(URL_VARIABLE):

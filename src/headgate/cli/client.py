@@ -47,7 +47,7 @@ def connect(data: Path | None = None) -> "Client":
         hint = f"Is {URL_VARIABLE} right?"
         return Client(url.rstrip("/") + "/api/v1", hint=hint, login=_login_from_environment())
 
-    from headgate.embedded.runtime import read_run, supervisor_of
+    from headgate.embedded.run_file import read_run, supervisor_of
     from headgate.embedded.secrets import OPERATOR_KEY, known_secret
 
     folder = folder or DEFAULT_DATA.absolute()
@@ -95,9 +95,9 @@ class Client:
         self._hint = hint
         self._addresses = addresses
         headers = {} if login is None else {"Authorization": login}
-        self._http = httpx.Client(
-            timeout=TIMEOUT_SECONDS, trust_env=False, headers=headers, verify=_certificates() or True
-        )
+        # Without TLS there is nothing to check, and reading the system's certificates takes its time.
+        verify = (_certificates() or True) if api.startswith("https://") else False
+        self._http = httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False, headers=headers, verify=verify)
 
     def addresses(self) -> dict[str, str]:
         """Where things are: kafka, registry, iceberg, api, console, spark_connect."""

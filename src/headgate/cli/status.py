@@ -48,7 +48,7 @@ def print_tables(tables: list[dict[str, Any]]) -> None:
 
 def down(data: DataOption = None) -> None:
     """Stop all parts. Returns when nothing of the Headgate on this data folder runs any more."""
-    from headgate.embedded.runtime import supervisor_of
+    from headgate.embedded.run_file import supervisor_of
 
     folder = data_folder(data) or DEFAULT_DATA.absolute()
     supervisor = supervisor_of(folder)

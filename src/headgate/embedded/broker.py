@@ -12,7 +12,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 
 from headgate.errors import KafkaUnavailable, PrerequisiteMissing
-from headgate.jvm import jars_in, java_binary
+from headgate.jvm import archive_options, jars_in, java_binary
 from headgate.kafka.client import Link, Where, kafka_error
 
 HEAP = "512m"
@@ -80,6 +80,7 @@ class Broker:
     def _java(self, main: str, *arguments: str) -> list[str]:
         jars = jars_in(self.jars_folder / "broker")
         options = [f"-Xmx{HEAP}", "-XX:+UseG1GC", f"-Dlog4j2.configurationFile={LOGGING}"]
+        options += archive_options(self.jars_folder, "broker")
         classpath = os.pathsep.join(str(jar) for jar in jars)
         return [java_binary(), *options, "-cp", classpath, main, *arguments]
 

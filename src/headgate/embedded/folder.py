@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from headgate.embedded.process import Identity, end_group, is_group_of
-from headgate.embedded.runtime import RUN_FILE, write_json
+from headgate.embedded.run_file import RUN_FILE, write_json
 from headgate.errors import DataFolderInUse, TerminalError
 
 LOCK_FILE = "headgate.lock"

@@ -4,24 +4,20 @@ The supervisor writes them to `run.json` in the data folder; its children and th
 The file has no secrets: settings are read anew from the configuration file and the environment.
 """
 
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from urllib.parse import urlsplit, urlunsplit
 
 from headgate import __version__
 from headgate.config import Settings, load_settings
 from headgate.embedded.ports import LOOPBACK
 from headgate.embedded.process import Identity
+from headgate.embedded.run_file import RUN_FILE, read_run, write_json
 from headgate.embedded.secrets import ENGINE_KEY, secret
-from headgate.errors import NotRunning
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.registry import RegistryAccess
-
-RUN_FILE = "run.json"
 
 
 @dataclass(frozen=True)
@@ -151,40 +147,7 @@ class Runtime:
         return found if settings.kafka.bootstrap else replace(found, kafka=run["addresses"]["kafka"])
 
 
-def read_run(data: Path) -> dict[str, Any]:
-    """What `run.json` says, without the settings."""
-    try:
-        found: dict[str, Any] = json.loads((data / RUN_FILE).read_text())
-    except FileNotFoundError as error:
-        raise not_running(data) from error
-    return found
-
-
-def supervisor_of(data: Path) -> Identity:
-    """The supervisor that runs on this data folder now. A `run.json` that outlived its writer is no sign."""
-    run = read_run(data)
-    found = None if run["supervisor"] is None else Identity.from_dict(run["supervisor"])
-    if found is None or not found.alive:
-        raise not_running(data)
-    return found
-
-
-def not_running(data: Path) -> NotRunning:
-    return NotRunning(
-        f"No Headgate runs on the data folder {data}.",
-        "Start it with `headgate up`, or name another folder with --data.",
-    )
-
-
 def without_password(url: str) -> str:
     """The URL without user and password."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def write_json(file: Path, content: object) -> None:
-    """Replace a small file at once: a reader sees the old one or the new one."""
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    draft.write_text(json.dumps(content, indent=2) + "\n")
-    draft.chmod(0o600)
-    draft.replace(file)

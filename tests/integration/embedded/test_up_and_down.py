@@ -14,7 +14,7 @@ import pytest
 from headgate.embedded.folder import LOCK_FILE, PIDS_FILE, DataFolder
 from headgate.embedded.ports import LOOPBACK
 from headgate.embedded.process import Identity, group_members
-from headgate.embedded.runtime import RUN_FILE, supervisor_of
+from headgate.embedded.run_file import RUN_FILE, supervisor_of
 from headgate.errors import DataFolderInUse, NotRunning
 from tests.integration.embedded.conftest import wait_until
 from tests.integration.embedded.programs import PROGRAM

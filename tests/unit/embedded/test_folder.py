@@ -9,7 +9,7 @@ import pytest
 
 from headgate.embedded.folder import PIDS_FILE, DataFolder
 from headgate.embedded.process import Identity
-from headgate.embedded.runtime import RUN_FILE
+from headgate.embedded.run_file import RUN_FILE
 from headgate.errors import DataFolderInUse
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from headgate.config import Settings, load_settings
 from headgate.embedded.process import Identity
-from headgate.embedded.runtime import RUN_FILE, Runtime, read_run, supervisor_of, without_password
+from headgate.embedded.run_file import RUN_FILE, read_run, supervisor_of
+from headgate.embedded.runtime import Runtime, without_password
 from headgate.errors import NotRunning
 
 

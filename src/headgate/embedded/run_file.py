@@ -1,0 +1,44 @@
+"""`run.json` in the data folder: where a Headgate runs. Who reads it need not know of Kafka."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from headgate.embedded.process import Identity
+from headgate.errors import NotRunning
+
+RUN_FILE = "run.json"
+
+
+def read_run(data: Path) -> dict[str, Any]:
+    """What `run.json` says, without the settings."""
+    try:
+        found: dict[str, Any] = json.loads((data / RUN_FILE).read_text())
+    except FileNotFoundError as error:
+        raise not_running(data) from error
+    return found
+
+
+def supervisor_of(data: Path) -> Identity:
+    """The supervisor that runs on this data folder now. A `run.json` that outlived its writer is no sign."""
+    run = read_run(data)
+    found = None if run["supervisor"] is None else Identity.from_dict(run["supervisor"])
+    if found is None or not found.alive:
+        raise not_running(data)
+    return found
+
+
+def not_running(data: Path) -> NotRunning:
+    return NotRunning(
+        f"No Headgate runs on the data folder {data}.",
+        "Start it with `headgate up`, or name another folder with --data.",
+    )
+
+
+def write_json(file: Path, content: object) -> None:
+    """Replace a small file at once: a reader sees the old one or the new one."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    draft.write_text(json.dumps(content, indent=2) + "\n")
+    draft.chmod(0o600)
+    draft.replace(file)
