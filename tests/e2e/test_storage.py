@@ -6,13 +6,16 @@ from typing import Any
 import duckdb
 import httpx
 import pytest
+from moto.sts.models import sts_backends
 from pyiceberg.catalog import load_catalog
 
 from scripts.readers import duckdb_with
 from tests.e2e.commands import refused, shown
+from tests.support.glue import Glue, glue_server
 from tests.support.keyed import Keyed
 from tests.support.ledger import canonical, rows_of
-from tests.support.object_store import KEY, ROLE, SECRET, ObjectStore, object_store, token_service
+from tests.support.object_store import KEY, ROLE, SECRET, ObjectStore, object_store
+from tests.support.services import wait_for
 from tests.support.stack import Stack
 
 LAKE, VAULT = "lake", "vault"
@@ -33,16 +36,23 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
 
 
 @pytest.fixture(scope="module")
-def stack(lake: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def aws() -> Iterator[Glue]:
+    """STS and Glue at one address."""
+    with glue_server() as glue:
+        yield glue
+
+
+@pytest.fixture(scope="module")
+def stack(lake: ObjectStore, aws: Glue, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     data = tmp_path_factory.mktemp("storage") / "data"
-    with token_service() as sts:
-        more = {
-            **lake.environment,
-            "AWS_ENDPOINT_URL_STS": sts,
-            "HEADGATE_CATALOG__WAREHOUSE": f"s3://{LAKE}/warehouse",
-        }
-        with Stack(data, None, **more) as stack:
-            yield stack
+    more = {
+        **lake.environment,
+        "AWS_ENDPOINT_URL_STS": aws.url,
+        "HEADGATE_CATALOG__WAREHOUSE": f"s3://{LAKE}/warehouse",
+        "HEADGATE_PUBLICATION__INTERVAL": "0.5s",
+    }
+    with Stack(data, None, **more) as stack:
+        yield stack
 
 
 def connection(stack: Stack) -> duckdb.DuckDBPyConnection:
@@ -129,7 +139,30 @@ def test_the_warehouse_is_in_s3(stack: Stack, lake: ObjectStore) -> None:
     assert lake.keys(LAKE, location.partition(f"{LAKE}/")[2]) == []
 
 
-def test_a_named_storage_with_a_role(stack: Stack, vault: ObjectStore) -> None:
+def check_published_as_the_role(stack: Stack, aws: Glue, topic: str, location: str) -> None:
+    """To Glue, with keys of the storage's role and no others."""
+    aws.callers.clear()
+    stack.run("catalog", "add", "glue", "vaulted", "--storage", "vault", "--endpoint", aws.url)
+    wait_for(
+        "the table to be in Glue",
+        lambda: [one["state"] for one in shown(stack, topic)["catalogs"]] == ["Synced"],
+    )
+    callers = set(aws.callers)
+    assert aws.table("local", "s3_vault")["StorageDescriptor"]["Location"] == location
+    given = sts_backends["123456789012"]["aws"].assumed_roles
+    as_the_role = {
+        (one.access_key_id, one.session_token)
+        for one in given
+        if (one.role_arn, one.external_id, one.session_name) == (ROLE, "x-1", "headgate-publication")
+    }
+    assert callers
+    assert callers <= as_the_role
+    assert "vaulted" in refused(stack, "storage", "remove", "vault")
+    stack.run("catalog", "remove", "vaulted")
+    assert aws.names("local") == []
+
+
+def test_a_named_storage_with_a_role(stack: Stack, vault: ObjectStore, aws: Glue) -> None:
     said = (f"s3://{VAULT}/tables", "--endpoint", vault.endpoint, "--path-style", "--role", ROLE)
     made = stack.json("storage", "add", "vault", *said, "--external-id", "x-1", "--region", "us-east-1")
     assert made["uri"] == f"s3://{VAULT}/tables"
@@ -171,6 +204,7 @@ def test_a_named_storage_with_a_role(stack: Stack, vault: ObjectStore) -> None:
     check_query(stack, topic)
     assert topic.topic in refused(stack, "storage", "remove", "vault")
     assert stack.json("storage", "show", "vault")["tables"] == [topic.topic]
+    check_published_as_the_role(stack, aws, topic.topic, location)
     stack.run("table", "disable", topic.topic, "--purge", "--yes")
     assert vault.keys(VAULT) == []
     stack.run("storage", "remove", "vault")

@@ -78,7 +78,7 @@ def show(name: NameArgument, data: DataOption = None, json: JsonOption = False) 
         return
     fields = ("uri", "region", "endpoint", "encryption", "kms_key", "role_arn", "external_id")
     said = [(field.replace("_", " "), found[field] or "-") for field in fields]
-    print_fields(name, [*said, ("tables", ", ".join(found["tables"]) or "-")])
+    print_fields(name, [*said, *((noun, ", ".join(found[noun]) or "-") for noun in ("tables", "catalogs"))])
 
 
 @app.command()

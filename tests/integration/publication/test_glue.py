@@ -2,16 +2,23 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
+from moto.core.utils import utcnow
+from moto.sts.models import AssumedRole, sts_backends
 
 from headgate.embedded.ports import free_port
 from headgate.errors import NotPublishable, OutsideMoved, OutsideRefused, OutsideUnavailable
+from headgate.publication.catalogs import open_catalog
 from headgate.publication.glue import GlueCatalog
 from headgate.publication.options import GlueOptions
 from headgate.publication.outside import show, withdraw
+from headgate.storage import Place, Storages
+from headgate.store import Store
 from tests.support.glue import KEYS, REGION, SECRET, Glue
 from tests.support.outside import SCHEMA, MovingTables, table
 
@@ -193,3 +200,47 @@ def test_as_a_role(glue: Glue, database: str, monkeypatch: pytest.MonkeyPatch) -
     assert sts.get_caller_identity()["Arn"].endswith("assumed-role/lake/headgate-publication")
     sts.close()
     catalog.close()
+
+
+@pytest.mark.parametrize("seconds", [3600, 60], ids=["kept", "renewed"])
+def test_as_the_role_of_a_named_storage(
+    glue: Glue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    """Every call is signed with keys that STS gave for the place's role, and with others once those end."""
+    for name, value in {
+        "AWS_ENDPOINT_URL_STS": glue.url,
+        "AWS_ACCESS_KEY_ID": "the-engines-own",
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    made = AssumedRole.__init__
+
+    def make(self: AssumedRole, *given: Any, **named: Any) -> None:
+        made(self, *given, **named)
+        self.expiration = utcnow() + timedelta(seconds=seconds)
+
+    monkeypatch.setattr(AssumedRole, "__init__", make)
+    store = Store.open(f"sqlite:///{tmp_path / 'control.db'}")
+    storages = Storages(store.engine)
+    role = f"arn:aws:iam::123456789012:role/vault-{seconds}"
+    storages.add(Place("vault", "vault", "t", region=REGION, role_arn=role, external_id="x-1"))
+    before = len(glue.callers)
+
+    catalog = open_catalog(
+        "glue", {"storage": "vault", "endpoint": glue.url}, f"Vault-{seconds}", str, storages.get
+    )
+    catalog.prepare()
+    show(catalog, "orders", lambda: table(), (), lambda _: None)
+    assert withdraw(catalog, "orders", [table().uuid])
+    catalog.close()
+    store.close()
+
+    callers = glue.callers[before:]
+    given = [one for one in sts_backends["123456789012"]["aws"].assumed_roles if one.role_arn == role]
+    assert len(callers) == 6  # database, entry, entry again; each looked for, and made or removed
+    assert [(one.access_key_id, one.session_token) for one in given] == list(dict.fromkeys(callers))
+    assert len(given) == (1 if seconds == 3600 else len(callers))
+    assert {(one.external_id, one.session_name) for one in given} == {("x-1", "headgate-publication")}
+    assert {one.region_name for one in given} == {REGION}
