@@ -10,7 +10,9 @@ from moto.sts.models import sts_backends
 from pyiceberg.catalog import load_catalog
 
 from scripts.readers import duckdb_with
+from tests.e2e import sealed
 from tests.e2e.commands import refused, shown
+from tests.e2e.sealed import Sealed
 from tests.support.glue import Glue, glue_server
 from tests.support.keyed import Keyed
 from tests.support.ledger import canonical, rows_of
@@ -63,10 +65,10 @@ def connection(stack: Stack) -> duckdb.DuckDBPyConnection:
     return made
 
 
-def own_keys(made: duckdb.DuckDBPyConnection, store: ObjectStore) -> None:
+def own_keys(made: duckdb.DuckDBPyConnection, store: ObjectStore, key: str = KEY) -> None:
     """A user's secret for the store, for readers that are told no keys."""
     made.execute(
-        f"CREATE SECRET (TYPE s3, KEY_ID '{KEY}', SECRET '{SECRET}', REGION 'us-east-1', URL_STYLE 'path', "
+        f"CREATE SECRET (TYPE s3, KEY_ID '{key}', SECRET '{SECRET}', REGION 'us-east-1', URL_STYLE 'path', "
         f"ENDPOINT '{store.endpoint.removeprefix('http://')}', USE_SSL false)"
     )
 
@@ -209,6 +211,70 @@ def test_a_named_storage_with_a_role(stack: Stack, vault: ObjectStore, aws: Glue
     assert vault.keys(VAULT) == []
     stack.run("storage", "remove", "vault")
     assert stack.json("storage", "list") == []
+
+
+@pytest.fixture
+def place(aws: Glue) -> Iterator[Sealed]:
+    with sealed.sealed_place(aws) as place:
+        yield place
+
+
+def test_a_place_that_is_encrypted_with_the_policies_that_are_printed(
+    stack: Stack, aws: Glue, place: Sealed
+) -> None:
+    """All that is done to a table there is allowed and encrypted, and nothing else is allowed."""
+    iam = place.iam
+    how = ("--encryption", "kms", "--region", "us-east-1", "--endpoint", aws.url, "--path-style")
+    add = ("storage", "add", "sealed", sealed.ROOT, *sealed.WHO, *how)
+    policies = sealed.printed(stack)
+    assert "Cannot take on the role" in refused(stack, *add)
+    iam.policies[KEY] = policies["assume"]
+    assert "Cannot take on the role" in refused(stack, *add)
+    iam.trusts[sealed.ROLE] = policies["trust"]
+    assert "Cannot write" in refused(stack, *add)
+    iam.policies[sealed.ROLE] = policies["access"]
+    iam.policies[sealed.READER_KEY] = policies["reader"]
+    iam.refused.clear()
+    stack.run(*add)
+    topic = Keyed(stack.runtime, "s3.sealed")
+    enable(stack, topic, "--storage", "sealed", "--on-error", "log")
+    for seed in (5, 6):
+        topic.random(200, keys=60, seed=seed)
+        sync(stack, topic)
+    topic.evolve()
+    topic.put((7, "eu"), {"id": 7, "name": "later", "amount": 1, "v2": 2})
+    topic.flush()
+    sync(stack, topic)
+    location = shown(stack, topic.topic)["detail"]["location"]
+    stack.run("table", "compact", topic.topic, "--all")
+    stack.run("table", "expire", topic.topic, "--older-than", "0s", "--keep-last", "1")
+    stack.run("table", "clean", topic.topic, "--older-than", "0s", "--force")
+    reader = stack.json("credentials", "create", "sealed-reader", "--role", "reader")
+    login = f"CLIENT_ID '{reader['client_id']}', CLIENT_SECRET '{reader['client_secret']}'"
+    with duckdb_with("avro", "httpfs", "iceberg", "delta") as connected:
+        endpoint = stack.runtime.iceberg
+        connected.execute(f"CREATE SECRET known (TYPE iceberg, {login}, ENDPOINT '{endpoint}')")
+        connected.execute(f"ATTACH 'warehouse' AS lake (TYPE iceberg, SECRET known, ENDPOINT '{endpoint}')")
+        found = connected.execute(f'SELECT * FROM lake.local."{topic.topic}"').to_arrow_table()
+        check(rows_of(found), topic)
+        own_keys(connected, ObjectStore(aws.url), sealed.READER_KEY)
+        delta = connected.execute("SELECT * FROM delta_scan(?)", [location]).to_arrow_table()
+        check(rows_of(delta), topic)
+    check_query(stack, topic)
+    key = location.partition(f"{sealed.BUCKET}/")[2]
+    sealed.check_written(place.written)
+    stack.run("table", "disable", topic.topic, "--purge", "--yes")
+    assert ObjectStore(aws.url).keys(sealed.BUCKET, key) == []
+    assert iam.refused == []
+    used = {
+        *policies["access"]["Statement"][0]["Action"],
+        "s3:ListBucket",
+        "kms:Decrypt",
+        "kms:GenerateDataKey",
+    }
+    assert used - iam.done[sealed.ROLE] == {"s3:AbortMultipartUpload"}
+    sealed.check_nothing_else(aws, iam, key)
+    stack.run("storage", "remove", "sealed")
 
 
 def test_what_is_told_to_whom(stack: Stack, vault: ObjectStore) -> None:

@@ -100,13 +100,21 @@ def storage_router(
     @router.get("/{name}/policy", summary="What IAM must allow")
     def policy(name: str, principal: str = SOMEBODY) -> dict[str, Any]:
         """For the role, for who takes it on, and for engines that read with keys of their own."""
-        place = integrations.get(name)
-        found = {"access": role_policy(place), "reader": reader_policy(place)}
-        if place.role_arn is None:
-            return found
-        return found | {"trust": trust_policy(place, principal), "assume": assume_policy(place)}
+        return _policies(integrations.get(name), principal)
+
+    @router.post("/policy", summary="What IAM must allow for a place that is to be named")
+    def policy_before(wanted: StorageRequest, principal: str = SOMEBODY) -> dict[str, Any]:
+        """The place is tried when it is named: it must be allowed by then. Nothing is asked or kept here."""
+        return _policies(wanted.place(), principal)
 
     return router
+
+
+def _policies(place: Place, principal: str) -> dict[str, Any]:
+    found = {"access": role_policy(place), "reader": reader_policy(place)}
+    if place.role_arn is None:
+        return found
+    return found | {"trust": trust_policy(place, principal), "assume": assume_policy(place)}
 
 
 def _tables(store: Store, name: str) -> list[str]:
