@@ -13,7 +13,7 @@ from scripts.readers import duckdb_with
 from tests.e2e import sealed
 from tests.e2e.commands import refused, shown
 from tests.e2e.sealed import Sealed
-from tests.support.glue import Glue, glue_server
+from tests.support.glue import REGION, Glue, glue_server
 from tests.support.keyed import Keyed
 from tests.support.ledger import canonical, rows_of
 from tests.support.object_store import KEY, ROLE, SECRET, ObjectStore, object_store
@@ -144,7 +144,8 @@ def test_the_warehouse_is_in_s3(stack: Stack, lake: ObjectStore) -> None:
 def check_published_as_the_role(stack: Stack, aws: Glue, topic: str, location: str) -> None:
     """To Glue, with keys of the storage's role and no others."""
     aws.callers.clear()
-    stack.run("catalog", "add", "glue", "vaulted", "--storage", "vault", "--endpoint", aws.url)
+    there = ("--endpoint", aws.url, "--region", REGION)
+    stack.run("catalog", "add", "glue", "vaulted", "--storage", "vault", *there)
     wait_for(
         "the table to be in Glue",
         lambda: [one["state"] for one in shown(stack, topic)["catalogs"]] == ["Synced"],
