@@ -89,6 +89,13 @@ def s3(url: str, key: str, secret: str, token: str | None = None) -> Any:
     )
 
 
+def keys(aws: Glue, prefix: str) -> list[str]:
+    client = s3(aws.url, "tests", "tests")
+    found = client.list_objects_v2(Bucket=BUCKET, Prefix=prefix)
+    client.close()
+    return [str(one["Key"]) for one in found.get("Contents", ())]
+
+
 def as_role(aws: Glue) -> Any:
     """A client with keys of the role."""
     own = {"aws_access_key_id": KEY, "aws_secret_access_key": SECRET, "region_name": "us-east-1"}
@@ -107,7 +114,7 @@ def check_written(written: Mapping[str, tuple[str | None, str | None]]) -> None:
     assert {key: how for key, how in written.items() if how != ("aws:kms", KMS_KEY)} == {}
 
 
-def check_nothing_else(aws: Glue, iam: Iam, inside: str) -> None:
+def check_nothing_else(aws: Glue, inside: str) -> None:
     """Outside of the place the role is refused; and a reader, wherever it would write."""
     role, reader = as_role(aws), s3(aws.url, READER_KEY, "any")
     there = {"Bucket": BUCKET, "Key": "tables/_test/x"}
@@ -120,7 +127,6 @@ def check_nothing_else(aws: Glue, iam: Iam, inside: str) -> None:
         getattr(role, end)(**there, UploadId=upload, **more)
     assert reader.get_object(**there)["Body"].read() == b"part"
     role.delete_object(**there)
-    before = len(iam.refused)
     other = {"Bucket": BUCKET, "Key": "elsewhere/x"}
     others_key = {**sealed, "SSEKMSKeyId": KMS_KEY.replace("1234abcd", "ffffffff")}
     deeds: list[Callable[[], Any]] = [
@@ -143,7 +149,6 @@ def check_nothing_else(aws: Glue, iam: Iam, inside: str) -> None:
     for deed in deeds:
         with pytest.raises(ClientError, match=r"AccessDenied|Access Denied"):
             deed()
-    assert len(iam.refused) == before + len(deeds)
     denied = role.delete_objects(Bucket=BUCKET, Delete={"Objects": [{"Key": "elsewhere/x"}]})
     assert [one["Code"] for one in denied["Errors"]] == ["AccessDenied"]
     role.close()

@@ -265,7 +265,7 @@ def test_a_place_that_is_encrypted_with_the_policies_that_are_printed(
     key = location.partition(f"{sealed.BUCKET}/")[2]
     sealed.check_written(place.written)
     stack.run("table", "disable", topic.topic, "--purge", "--yes")
-    assert ObjectStore(aws.url).keys(sealed.BUCKET, key) == []
+    assert sealed.keys(aws, key) == []
     assert iam.refused == []
     used = {
         *policies["access"]["Statement"][0]["Action"],
@@ -274,7 +274,7 @@ def test_a_place_that_is_encrypted_with_the_policies_that_are_printed(
         "kms:GenerateDataKey",
     }
     assert used - iam.done[sealed.ROLE] == {"s3:AbortMultipartUpload"}
-    sealed.check_nothing_else(aws, iam, key)
+    sealed.check_nothing_else(aws, key)
     stack.run("storage", "remove", "sealed")
 
 
