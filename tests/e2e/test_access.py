@@ -199,9 +199,15 @@ def test_no_secret_is_anywhere(guarded: Guarded) -> None:
         text = file.read_bytes()
         assert not [canary for canary in canaries if canary.encode() in text], file
     admin = guarded.credential("last", "--role", "admin")
-    for path in ("/", "/metrics", "/api/v1/status", "/api/v1/events?limit=1000", "/api/v1/credentials"):
+    of_table = "/iceberg/v1/namespaces/local/tables/shop.payments"
+    for path in (
+        "/", "/metrics", "/healthz", "/registry/subjects", "/registry/schemas/ids/1", "/api/v1/status",
+        "/api/v1/events?limit=1000", "/api/v1/credentials", "/api/v1/tables", "/api/v1/tables/shop.payments",
+        "/api/v1/catalogs", "/api/v1/storage", "/iceberg/v1/config", "/iceberg/v1/namespaces/local/tables",
+        of_table, f"{of_table}/credentials",
+    ):  # fmt: skip
         answer = guarded.elsewhere(path, auth=admin)
-        assert answer.status_code == 200
+        assert answer.status_code == 200, path
         assert not [canary for canary in canaries if canary in answer.text + str(answer.headers)], path
     pids = [pid for group in groups_of(data).values() for pid in group_members(group)]
     lines = [" ".join(psutil.Process(pid).cmdline()) for pid in pids]

@@ -6,13 +6,18 @@ from typing import Any
 import duckdb
 import httpx
 import pytest
+from moto.sts.models import sts_backends
 from pyiceberg.catalog import load_catalog
 
 from scripts.readers import duckdb_with
+from tests.e2e import sealed
 from tests.e2e.commands import refused, shown
+from tests.e2e.sealed import Sealed
+from tests.support.glue import REGION, Glue, glue_server
 from tests.support.keyed import Keyed
 from tests.support.ledger import canonical, rows_of
-from tests.support.object_store import KEY, ROLE, SECRET, ObjectStore, object_store, token_service
+from tests.support.object_store import KEY, ROLE, SECRET, ObjectStore, object_store
+from tests.support.services import wait_for
 from tests.support.stack import Stack
 
 LAKE, VAULT = "lake", "vault"
@@ -33,16 +38,23 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
 
 
 @pytest.fixture(scope="module")
-def stack(lake: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def aws() -> Iterator[Glue]:
+    """STS and Glue at one address."""
+    with glue_server() as glue:
+        yield glue
+
+
+@pytest.fixture(scope="module")
+def stack(lake: ObjectStore, aws: Glue, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     data = tmp_path_factory.mktemp("storage") / "data"
-    with token_service() as sts:
-        more = {
-            **lake.environment,
-            "AWS_ENDPOINT_URL_STS": sts,
-            "HEADGATE_CATALOG__WAREHOUSE": f"s3://{LAKE}/warehouse",
-        }
-        with Stack(data, None, **more) as stack:
-            yield stack
+    more = {
+        **lake.environment,
+        "AWS_ENDPOINT_URL_STS": aws.url,
+        "HEADGATE_CATALOG__WAREHOUSE": f"s3://{LAKE}/warehouse",
+        "HEADGATE_PUBLICATION__INTERVAL": "0.5s",
+    }
+    with Stack(data, None, **more) as stack:
+        yield stack
 
 
 def connection(stack: Stack) -> duckdb.DuckDBPyConnection:
@@ -53,10 +65,10 @@ def connection(stack: Stack) -> duckdb.DuckDBPyConnection:
     return made
 
 
-def own_keys(made: duckdb.DuckDBPyConnection, store: ObjectStore) -> None:
+def own_keys(made: duckdb.DuckDBPyConnection, store: ObjectStore, key: str = KEY) -> None:
     """A user's secret for the store, for readers that are told no keys."""
     made.execute(
-        f"CREATE SECRET (TYPE s3, KEY_ID '{KEY}', SECRET '{SECRET}', REGION 'us-east-1', URL_STYLE 'path', "
+        f"CREATE SECRET (TYPE s3, KEY_ID '{key}', SECRET '{SECRET}', REGION 'us-east-1', URL_STYLE 'path', "
         f"ENDPOINT '{store.endpoint.removeprefix('http://')}', USE_SSL false)"
     )
 
@@ -129,7 +141,31 @@ def test_the_warehouse_is_in_s3(stack: Stack, lake: ObjectStore) -> None:
     assert lake.keys(LAKE, location.partition(f"{LAKE}/")[2]) == []
 
 
-def test_a_named_storage_with_a_role(stack: Stack, vault: ObjectStore) -> None:
+def check_published_as_the_role(stack: Stack, aws: Glue, topic: str, location: str) -> None:
+    """To Glue, with keys of the storage's role and no others."""
+    aws.callers.clear()
+    there = ("--endpoint", aws.url, "--region", REGION)
+    stack.run("catalog", "add", "glue", "vaulted", "--storage", "vault", *there)
+    wait_for(
+        "the table to be in Glue",
+        lambda: [one["state"] for one in shown(stack, topic)["catalogs"]] == ["Synced"],
+    )
+    callers = set(aws.callers)
+    assert aws.table("local", "s3_vault")["StorageDescriptor"]["Location"] == location
+    given = sts_backends["123456789012"]["aws"].assumed_roles
+    as_the_role = {
+        (one.access_key_id, one.session_token)
+        for one in given
+        if (one.role_arn, one.external_id, one.session_name) == (ROLE, "x-1", "headgate-publication")
+    }
+    assert callers
+    assert callers <= as_the_role
+    assert "vaulted" in refused(stack, "storage", "remove", "vault")
+    stack.run("catalog", "remove", "vaulted")
+    assert aws.names("local") == []
+
+
+def test_a_named_storage_with_a_role(stack: Stack, vault: ObjectStore, aws: Glue) -> None:
     said = (f"s3://{VAULT}/tables", "--endpoint", vault.endpoint, "--path-style", "--role", ROLE)
     made = stack.json("storage", "add", "vault", *said, "--external-id", "x-1", "--region", "us-east-1")
     assert made["uri"] == f"s3://{VAULT}/tables"
@@ -171,10 +207,75 @@ def test_a_named_storage_with_a_role(stack: Stack, vault: ObjectStore) -> None:
     check_query(stack, topic)
     assert topic.topic in refused(stack, "storage", "remove", "vault")
     assert stack.json("storage", "show", "vault")["tables"] == [topic.topic]
+    check_published_as_the_role(stack, aws, topic.topic, location)
     stack.run("table", "disable", topic.topic, "--purge", "--yes")
     assert vault.keys(VAULT) == []
     stack.run("storage", "remove", "vault")
     assert stack.json("storage", "list") == []
+
+
+@pytest.fixture
+def place(aws: Glue) -> Iterator[Sealed]:
+    with sealed.sealed_place(aws) as place:
+        yield place
+
+
+def test_a_place_that_is_encrypted_with_the_policies_that_are_printed(
+    stack: Stack, aws: Glue, place: Sealed
+) -> None:
+    """All that is done to a table there is allowed and encrypted, and nothing else is allowed."""
+    iam = place.iam
+    how = ("--encryption", "kms", "--region", "us-east-1", "--endpoint", aws.url, "--path-style")
+    add = ("storage", "add", "sealed", sealed.ROOT, *sealed.WHO, *how)
+    policies = sealed.printed(stack)
+    assert "Cannot take on the role" in refused(stack, *add)
+    iam.policies[KEY] = policies["assume"]
+    assert "Cannot take on the role" in refused(stack, *add)
+    iam.trusts[sealed.ROLE] = policies["trust"]
+    assert "Cannot write" in refused(stack, *add)
+    iam.policies[sealed.ROLE] = policies["access"]
+    iam.policies[sealed.READER_KEY] = policies["reader"]
+    iam.refused.clear()
+    stack.run(*add)
+    topic = Keyed(stack.runtime, "s3.sealed")
+    enable(stack, topic, "--storage", "sealed", "--on-error", "log")
+    for seed in (5, 6):
+        topic.random(200, keys=60, seed=seed)
+        sync(stack, topic)
+    topic.evolve()
+    topic.put((7, "eu"), {"id": 7, "name": "later", "amount": 1, "v2": 2})
+    topic.flush()
+    sync(stack, topic)
+    location = shown(stack, topic.topic)["detail"]["location"]
+    stack.run("table", "compact", topic.topic, "--all")
+    stack.run("table", "expire", topic.topic, "--older-than", "0s", "--keep-last", "1")
+    stack.run("table", "clean", topic.topic, "--older-than", "0s", "--force")
+    reader = stack.json("credentials", "create", "sealed-reader", "--role", "reader")
+    login = f"CLIENT_ID '{reader['client_id']}', CLIENT_SECRET '{reader['client_secret']}'"
+    with duckdb_with("avro", "httpfs", "iceberg", "delta") as connected:
+        endpoint = stack.runtime.iceberg
+        connected.execute(f"CREATE SECRET known (TYPE iceberg, {login}, ENDPOINT '{endpoint}')")
+        connected.execute(f"ATTACH 'warehouse' AS lake (TYPE iceberg, SECRET known, ENDPOINT '{endpoint}')")
+        found = connected.execute(f'SELECT * FROM lake.local."{topic.topic}"').to_arrow_table()
+        check(rows_of(found), topic)
+        own_keys(connected, ObjectStore(aws.url), sealed.READER_KEY)
+        delta = connected.execute("SELECT * FROM delta_scan(?)", [location]).to_arrow_table()
+        check(rows_of(delta), topic)
+    check_query(stack, topic)
+    key = location.partition(f"{sealed.BUCKET}/")[2]
+    sealed.check_written(place.written)
+    stack.run("table", "disable", topic.topic, "--purge", "--yes")
+    assert sealed.keys(aws, key) == []
+    assert iam.refused == []
+    used = {
+        *policies["access"]["Statement"][0]["Action"],
+        "s3:ListBucket",
+        "kms:Decrypt",
+        "kms:GenerateDataKey",
+    }
+    assert used - iam.done[sealed.ROLE] == {"s3:AbortMultipartUpload"}
+    sealed.check_nothing_else(aws, key)
+    stack.run("storage", "remove", "sealed")
 
 
 def test_what_is_told_to_whom(stack: Stack, vault: ObjectStore) -> None:

@@ -28,6 +28,8 @@ class Glue:
     client: Any
     # Each change that was asked for, by operation.
     changes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    # Who asked, for each call in turn: the access key and the session's token.
+    callers: list[tuple[str, str | None]] = field(default_factory=list)
 
     def table(self, database: str, name: str) -> dict[str, Any]:
         return dict(self.client.get_table(DatabaseName=database, Name=name)["Table"])
@@ -63,6 +65,15 @@ def glue_server() -> Iterator[Glue]:
             return update(self)
 
         patch.setattr(GlueResponse, "update_table", update_in_its_version)
+        act = GlueResponse.call_action
+
+        def act_for_somebody(self: Any) -> Any:
+            signed = str(self.headers.get("Authorization", ""))
+            key = signed.partition("Credential=")[2].partition("/")[0]
+            glue.callers.append((key, self.headers.get("X-Amz-Security-Token")))
+            return act(self)
+
+        patch.setattr(GlueResponse, "call_action", act_for_somebody)
         yield glue
         client.close()
     finally:

@@ -67,6 +67,10 @@ def add(
     access_key_id: Annotated[str | None, _option("glue: an access key; --secret names its secret.")] = None,
     role_arn: Annotated[str | None, _option("glue: a role to assume.")] = None,
     external_id: Annotated[str | None, _option("glue: the external id that the role asks for.")] = None,
+    storage: Annotated[
+        str | None,
+        _option("glue: a named storage whose role is assumed, in its region unless --region says another."),
+    ] = None,
     data: DataOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -90,6 +94,7 @@ def add(
         "access_key_id": access_key_id,
         "role_arn": role_arn,
         "external_id": external_id,
+        "storage": storage,
         "names": dict(_name(text) for text in table_name) if table_name else None,
     }
     wanted = {

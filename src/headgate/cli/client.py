@@ -108,8 +108,8 @@ class Client:
     def get(self, *path: str, **parameters: Any) -> Any:
         return self._call("GET", path, parameters)
 
-    def post(self, *path: str, body: Any = None) -> Any:
-        return self._call("POST", path, {}, body)
+    def post(self, *path: str, body: Any = None, **parameters: Any) -> Any:
+        return self._call("POST", path, parameters, body)
 
     def patch(self, *path: str, body: Any) -> Any:
         return self._call("PATCH", path, {}, body)

@@ -7,6 +7,7 @@ import typer
 
 from headgate.cli.client import DataOption, JsonOption, connect
 from headgate.cli.output import print_fields, print_json, print_table, say
+from headgate.errors import InvalidRequest
 
 app = typer.Typer(
     help="Named places in S3 where tables may lie.", no_args_is_help=True, rich_markup_mode=None
@@ -78,7 +79,7 @@ def show(name: NameArgument, data: DataOption = None, json: JsonOption = False) 
         return
     fields = ("uri", "region", "endpoint", "encryption", "kms_key", "role_arn", "external_id")
     said = [(field.replace("_", " "), found[field] or "-") for field in fields]
-    print_fields(name, [*said, ("tables", ", ".join(found["tables"]) or "-")])
+    print_fields(name, [*said, *((noun, ", ".join(found[noun]) or "-") for noun in ("tables", "catalogs"))])
 
 
 @app.command()
@@ -95,6 +96,17 @@ def remove(name: NameArgument, data: DataOption = None, json: JsonOption = False
 @app.command()
 def policy(
     name: NameArgument,
+    uri: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[URI]", help="s3://BUCKET or s3://BUCKET/PREFIX, of a place that is yet to be added."
+        ),
+    ] = None,
+    role: Annotated[str | None, typer.Option(help="With URI: ARN of the role.")] = None,
+    external_id: Annotated[str | None, typer.Option(help="With URI: what the role asks for.")] = None,
+    kms_key: Annotated[
+        str | None, typer.Option(help="With URI: ARN of the key that S3 encrypts with.")
+    ] = None,
     principal: Annotated[
         str | None, typer.Option(help="ARN of the user or role that Headgate runs as, for the trust policy.")
     ] = None,
@@ -103,8 +115,20 @@ def policy(
 ) -> None:
     """The least that IAM must allow, as JSON: for the role, for who takes it on, and for readers."""
     arguments = {} if principal is None else {"principal": principal}
+    given = {"role_arn": role, "external_id": external_id, "kms_key": kms_key}
+    said = {key: value for key, value in given.items() if value is not None}
+    if said and uri is None:
+        raise InvalidRequest(
+            f"A place that is there has its own {', '.join(said)}.",
+            "Say these with the URI of one to be added.",
+        )
     with connect(data) as client:
-        found = client.get("storage", name, "policy", **arguments)
+        if uri is None:
+            found = client.get("storage", name, "policy", **arguments)
+        else:
+            sealed = {"encryption": "kms"} if kms_key is not None else {}
+            body = {"name": name, "uri": uri, **said, **sealed}
+            found = client.post("storage", "policy", body=body, **arguments)
     if json:
         print_json(found)
         return

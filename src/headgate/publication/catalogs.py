@@ -4,17 +4,30 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headgate.publication.glue import GlueCatalog
-from headgate.publication.options import GlueOptions, RestOptions, UnityOptions, parse_options, place
+from headgate.publication.options import (
+    GlueOptions,
+    RestOptions,
+    UnityOptions,
+    as_place,
+    parse_options,
+    place,
+)
 from headgate.publication.outside import OutsideCatalog
 from headgate.publication.rest import RestCatalog
 from headgate.publication.unity import UnityCatalog
+from headgate.storage import Place
 
 
 def open_catalog(
-    kind: str, given: Mapping[str, Any], cluster: str, secret: Callable[[str], str]
+    kind: str,
+    given: Mapping[str, Any],
+    cluster: str,
+    secret: Callable[[str], str],
+    place_of: Callable[[str], Place],
 ) -> OutsideCatalog:
-    """`secret` knows secrets by name; one that is missing is a ConfigError. Nothing is asked yet."""
-    options = parse_options(kind, given)
+    """`secret` knows secrets by name, one that is missing is a ConfigError; `place_of` knows storages.
+    Nothing is asked yet."""
+    options = as_place(parse_options(kind, given), place_of)
     where = place(kind, options, cluster)
     match options:
         case GlueOptions():

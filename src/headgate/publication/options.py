@@ -1,6 +1,6 @@
 """What is said of an outside catalog when it is added. Secrets are named, never given."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
@@ -10,6 +10,7 @@ from headgate.config import LOOPBACK_HOSTS
 from headgate.errors import InvalidRequest
 from headgate.model import TableFormat
 from headgate.publication.names import check_outside_name, outside_name
+from headgate.storage import Place
 
 
 def _url(text: str) -> str:
@@ -34,7 +35,8 @@ class _Options(BaseModel):
 
 
 class GlueOptions(_Options):
-    """Without keys or a profile, whatever AWS's tools find in the engine's environment."""
+    """Without keys or a profile, whatever AWS's tools find in the engine's environment. With `storage`,
+    the role of that place."""
 
     region: str | None = Field(None, pattern=r"^[a-z0-9-]{4,30}$")
     database: str | None = None
@@ -45,6 +47,7 @@ class GlueOptions(_Options):
     secret: str | None = None
     role_arn: str | None = Field(None, pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$")
     external_id: str | None = Field(None, min_length=2, max_length=1224, pattern=r"^[A-Za-z0-9_+=,.@:/-]+$")
+    storage: str | None = None
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
@@ -54,6 +57,9 @@ class GlueOptions(_Options):
             raise ValueError("give a profile or an access_key_id, not both")
         if self.external_id is not None and self.role_arn is None:
             raise ValueError("an external_id is for a role: name it in role_arn")
+        others = (self.access_key_id, self.profile, self.role_arn, self.external_id)
+        if self.storage is not None and any(one is not None for one in others):
+            raise ValueError("a storage brings its role: leave out keys, profile, role_arn and external_id")
         return self
 
 
@@ -114,6 +120,20 @@ def parse_options(kind: str, given: Mapping[str, Any]) -> Options:
         case RestOptions(namespace=str(name)):
             check_outside_name(kind, name, "a namespace")
     return options
+
+
+def as_place(options: Options, place_of: Callable[[str], Place]) -> Options:
+    """With what a named storage brings: its role, and the region where none was said."""
+    if not isinstance(options, GlueOptions) or options.storage is None:
+        return options
+    found = place_of(options.storage)
+    if found.role_arn is None:
+        raise InvalidRequest(
+            f"Storage '{options.storage}' has no role that Glue could be asked as.",
+            "Leave --storage out: Glue is asked with the engine's own keys then.",
+        )
+    brought = {"role_arn": found.role_arn, "external_id": found.external_id}
+    return options.model_copy(update={**brought, "region": options.region or found.region})
 
 
 def format_of(kind: str, wanted: str | None) -> TableFormat:

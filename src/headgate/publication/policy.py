@@ -1,10 +1,11 @@
 """The least that AWS must allow for a Glue catalog, as the policies that IAM takes. No I/O."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from headgate.errors import InvalidRequest
-from headgate.publication.options import GlueOptions, parse_options, place
+from headgate.publication.options import GlueOptions, as_place, parse_options, place
+from headgate.storage import Place
 
 # What each policy is for.
 PURPOSES = ("publisher", "reader", "trust")
@@ -12,10 +13,15 @@ _VERSION = "2012-10-17"
 
 
 def policy(
-    kind: str, given: Mapping[str, Any], cluster: str, purpose: str, account: str | None
+    kind: str,
+    given: Mapping[str, Any],
+    cluster: str,
+    purpose: str,
+    account: str | None,
+    place_of: Callable[[str], Place],
 ) -> dict[str, Any]:
     """`publisher`: for Headgate. `reader`: for who queries. `trust`: lets `account` assume the role."""
-    options = parse_options(kind, given)
+    options = as_place(parse_options(kind, given), place_of)
     if not isinstance(options, GlueOptions):
         raise InvalidRequest(f"Policies are AWS's: a catalog of kind {kind} has none.")
     if purpose not in PURPOSES:

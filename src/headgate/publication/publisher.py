@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from headgate.publication.catalogs import open_catalog
 from headgate.publication.outside import OutsideCatalog
 from headgate.publication.worker import Tables, Worker
+from headgate.storage import Storages
 from headgate.store import IntegrationRecord, Integrations, Store
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ class Publisher:
     ) -> None:
         self._store = store
         self._integrations = Integrations(store.engine)
+        self._storages = Storages(store.engine)
         self._tables = tables
         self._cluster = cluster
         self._secret = secret
@@ -97,4 +99,4 @@ class Publisher:
             return True
 
     def _connect(self, record: IntegrationRecord) -> OutsideCatalog:
-        return open_catalog(record.kind, record.options, self._cluster, self._secret)
+        return open_catalog(record.kind, record.options, self._cluster, self._secret, self._storages.get)

@@ -13,7 +13,6 @@ WRITES = (
     "s3:PutObject",
     "s3:DeleteObject",
     "s3:AbortMultipartUpload",
-    "s3:ListMultipartUploadParts",
 )
 
 

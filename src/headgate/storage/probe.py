@@ -73,7 +73,7 @@ def _refused(place: Place, doing: str, error: Exception) -> InvalidRequest:
     return InvalidRequest(
         f"Cannot {doing} at {_what(place)}: {str(error).rstrip('.')}.",
         "Nothing was kept. Headgate uses the keys of its own environment (AWS_ACCESS_KEY_ID, AWS_PROFILE); "
-        "`headgate storage policy` says what they, or the role, must be allowed.",
+        "`headgate storage policy NAME URI` says what they, or the role, must be allowed.",
     )
 
 

@@ -183,12 +183,18 @@ def test_an_expired_token_is_replaced_only_beside_the_secret(service: Service, a
 
 def test_nothing_opens_without_a_good_token(service: Service, anyone: httpx.Client) -> None:
     """Every route, known or not, before it looks at anything else."""
-    some = client(service, "forging", "admin")
-    good = token_of(anyone, some)
+    some, gone = client(service, "forging", "admin"), client(service, "revoked", "admin")
+    good, revoked = token_of(anyone, some), token_of(anyone, gone)
+    service.doors.credentials.revoke("revoked")
+    store = Store.open(f"sqlite:///{service.folder / 'control.db'}")
+    expired = Tokens(store.engine, 600, 3600, clock=lambda: time.time() - 601).issue(some.client_id)
+    store.close()
     header, claims, signature = good.split(".")
     none = base64.urlsafe_b64encode(json.dumps({"alg": "none"}).encode()).rstrip(b"=").decode()
     shown = [
         {},
+        bearer(revoked),
+        bearer(expired),
         bearer("None"),
         bearer("x.y.z"),
         bearer(f"{none}.{claims}."),

@@ -1,13 +1,14 @@
 """Keys of storage for clients, by STS, and encryption: against moto's S3 and STS, by Iceberg's own client."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import boto3
 import httpx
 import pytest
+from botocore.exceptions import ClientError
 from moto.sts.models import sts_backends
 
 from headgate.access.roles import Grant
@@ -15,9 +16,11 @@ from headgate.catalog.client import DELEGATION, VENDED
 from headgate.config import Storage
 from headgate.jvm import Jvm
 from headgate.storage import Place
+from headgate.storage.policy import role_policy
 from tests.integration.catalog.javaclient import JavaClient
 from tests.integration.catalog.raw import SCHEMA
 from tests.integration.catalog.serving import AS_ENGINE, Service
+from tests.support.iam import enforced
 from tests.support.object_store import ROLE, token_service
 
 ACCOUNT = "123456789012"
@@ -138,6 +141,50 @@ def test_managed_tables_are_written_by_the_engine_alone(
     assert callers[role].get(f"/namespaces/local/tables/topic-{role}").is_success
     policy, _ = last_policy()
     assert ("s3:PutObject" in actions(policy)) is (role == "engine")
+
+
+@pytest.mark.parametrize("role", ["reader", "writer"])
+def test_lent_keys_open_their_table_alone(
+    service: Service, callers: Mapping[str, httpx.Client], aws: str, role: str
+) -> None:
+    """Where IAM is enforced, with the role under the policy that Headgate prints."""
+    (vault,) = (place for place in service.integrations.list() if place.name == "vault")
+    with enforced() as iam:
+        iam.policies[ROLE] = role_policy(vault)
+        for name in (f"lent-{role}", f"lent-{role}-2"):
+            create(callers["engine"], "mine", name, "vault/t")
+        said = callers[role].get(f"/namespaces/mine/tables/lent-{role}").json()["config"]
+        s3 = boto3.client(
+            "s3",
+            endpoint_url=aws,
+            aws_access_key_id=said["s3.access-key-id"],
+            aws_secret_access_key=said["s3.secret-access-key"],
+            aws_session_token=said["s3.session-token"],
+        )
+        own, other = f"t/mine/lent-{role}/", f"t/mine/lent-{role}-2/"
+        (file,) = s3.list_objects_v2(Bucket="vault", Prefix=own)["Contents"]
+        assert s3.get_object(Bucket="vault", Key=file["Key"])["Body"].read()
+        with pytest.raises(ClientError, match="NoSuchKey"):
+            s3.get_object(Bucket="vault", Key=f"{own}data/none")
+        assert iam.refused == []
+        changes: list[Callable[[], Any]] = [
+            lambda: s3.put_object(Bucket="vault", Key=f"{own}data/x", Body=b"x"),
+            lambda: s3.delete_object(Bucket="vault", Key=f"{own}data/x"),
+        ]
+        elsewhere: list[Callable[[], Any]] = [
+            lambda: s3.list_objects_v2(Bucket="vault", Prefix=other),
+            lambda: s3.list_objects_v2(Bucket="vault"),
+            lambda: s3.get_object(Bucket="vault", Key=f"{other}data/none"),
+            lambda: s3.put_object(Bucket="vault", Key=f"{other}data/x", Body=b"x"),
+            lambda: s3.put_object(Bucket="plain", Key="x", Body=b"x"),
+        ]
+        if role == "writer":
+            for change in changes:
+                change()
+        for refused in [*elsewhere, *(changes if role == "reader" else ())]:
+            with pytest.raises(ClientError, match="AccessDenied"):
+                refused()
+        s3.close()
 
 
 def test_who_does_not_ask_gets_none(service: Service, callers: Mapping[str, httpx.Client]) -> None:

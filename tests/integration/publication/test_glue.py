@@ -2,17 +2,27 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
+from moto.core.utils import utcnow
+from moto.sts.models import AssumedRole, sts_backends
 
 from headgate.embedded.ports import free_port
 from headgate.errors import NotPublishable, OutsideMoved, OutsideRefused, OutsideUnavailable
+from headgate.publication.catalogs import open_catalog
 from headgate.publication.glue import GlueCatalog
 from headgate.publication.options import GlueOptions
 from headgate.publication.outside import show, withdraw
+from headgate.publication.policy import policy
+from headgate.storage import Place, Storages
+from headgate.store import Store
 from tests.support.glue import KEYS, REGION, SECRET, Glue
+from tests.support.iam import ACCOUNT, enforced
 from tests.support.outside import SCHEMA, MovingTables, table
 
 
@@ -193,3 +203,101 @@ def test_as_a_role(glue: Glue, database: str, monkeypatch: pytest.MonkeyPatch) -
     assert sts.get_caller_identity()["Arn"].endswith("assumed-role/lake/headgate-publication")
     sts.close()
     catalog.close()
+
+
+@pytest.mark.parametrize("seconds", [3600, 60], ids=["kept", "renewed"])
+def test_as_the_role_of_a_named_storage(
+    glue: Glue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    """Every call is signed with keys that STS gave for the place's role, and with others once those end."""
+    for name, value in {
+        "AWS_ENDPOINT_URL_STS": glue.url,
+        "AWS_ACCESS_KEY_ID": "the-engines-own",
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    made = AssumedRole.__init__
+
+    def make(self: AssumedRole, *given: Any, **named: Any) -> None:
+        made(self, *given, **named)
+        self.expiration = utcnow() + timedelta(seconds=seconds)
+
+    monkeypatch.setattr(AssumedRole, "__init__", make)
+    store = Store.open(f"sqlite:///{tmp_path / 'control.db'}")
+    storages = Storages(store.engine)
+    role = f"arn:aws:iam::123456789012:role/vault-{seconds}"
+    storages.add(Place("vault", "vault", "t", region=REGION, role_arn=role, external_id="x-1"))
+    before = len(glue.callers)
+
+    catalog = open_catalog(
+        "glue", {"storage": "vault", "endpoint": glue.url}, f"Vault-{seconds}", str, storages.get
+    )
+    catalog.prepare()
+    show(catalog, "orders", lambda: table(), (), lambda _: None)
+    assert withdraw(catalog, "orders", [table().uuid])
+    catalog.close()
+    store.close()
+
+    callers = glue.callers[before:]
+    given = [one for one in sts_backends["123456789012"]["aws"].assumed_roles if one.role_arn == role]
+    assert len(callers) == 6  # database, entry, entry again; each looked for, and made or removed
+    assert [(one.access_key_id, one.session_token) for one in given] == list(dict.fromkeys(callers))
+    assert len(given) == (1 if seconds == 3600 else len(callers))
+    assert {(one.external_id, one.session_name) for one in given} == {("x-1", "headgate-publication")}
+    assert {one.region_name for one in given} == {REGION}
+
+
+def test_the_policies_that_are_printed(glue: Glue, database: str) -> None:
+    """Are enough to publish and to take out, and to read; and for nothing in another database."""
+    options = {"region": REGION, "database": database}
+    publisher, reader = (
+        policy("glue", options, "local", purpose, ACCOUNT, dict[str, Place]().__getitem__)
+        for purpose in ("publisher", "reader")
+    )
+    with enforced() as iam:
+        iam.policies[KEYS["access_key_id"]] = publisher
+        iam.policies["reader"] = reader
+        catalog = catalog_at(glue.url, database)
+        catalog.prepare()
+        put(catalog, MovingTables({"orders": table(number=1)}))
+        put(catalog, MovingTables({"orders": table(number=2)}))
+        readers = boto3.client(
+            "glue",
+            endpoint_url=glue.url,
+            region_name=REGION,
+            aws_access_key_id="reader",
+            aws_secret_access_key="any",
+        )
+        assert readers.get_database(Name=database)["Database"]["Name"] == database
+        assert readers.get_table(DatabaseName=database, Name="orders")["Table"]["Name"] == "orders"
+        assert [one["Name"] for one in readers.get_tables(DatabaseName=database)["TableList"]] == ["orders"]
+        with pytest.raises(ClientError, match="AccessDenied"):
+            readers.delete_table(DatabaseName=database, Name="orders")
+        assert withdraw(catalog, "orders", [table().uuid])
+        catalog.close()
+        assert {deed.action for deed in iam.refused} == {"glue:DeleteTable"}
+        assert iam.done[KEYS["access_key_id"]] == {
+            action for one in publisher["Statement"] for action in one["Action"]
+        }
+        assert iam.done["reader"] == {action for one in reader["Statement"] for action in one["Action"]}
+
+        elsewhere = f"{database}_2"
+        glue.client.create_database(DatabaseInput={"Name": elsewhere})
+        glue.client.create_table(DatabaseName=elsewhere, TableInput={"Name": "orders"})
+        other = catalog_at(glue.url, elsewhere)
+        for deed in (
+            other.prepare,
+            lambda: other.entry("orders"),
+            lambda: put(other, MovingTables({"orders": table()})),
+            lambda: other._glue.delete_table(DatabaseName=elsewhere, Name="orders"),
+            lambda: catalog_at(glue.url, f"{database}_3")._create_database(),
+        ):
+            with pytest.raises((OutsideRefused, ClientError), match="AccessDenied"):
+                deed()
+        with pytest.raises(ClientError, match="AccessDenied"):
+            readers.get_table(DatabaseName=elsewhere, Name="orders")
+        other.close()
+        readers.close()
+    assert glue.names(elsewhere) == ["orders"]

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from headgate.errors import InvalidRequest
-from headgate.publication.options import format_of, parse_options, place, table_name
+from headgate.publication.options import as_place, format_of, parse_options, place, table_name
+from headgate.storage import Place
 
 UNITY = {"url": "https://dbc.example.org/", "catalog": "main", "client_id": "c", "secret": "unity"}
 
@@ -19,6 +20,8 @@ UNITY = {"url": "https://dbc.example.org/", "catalog": "main", "client_id": "c",
         ("glue", {"external_id": "abc"}, "role_arn"),
         ("glue", {"role_arn": "arn:aws:iam::1:role/x"}, "role_arn: "),
         ("glue", {"catalog_id": "12"}, "catalog_id: "),
+        ("glue", {"storage": "vault", "profile": "p"}, "a storage brings its role"),
+        ("rest", {"uri": "https://x", "storage": "vault"}, "storage: Extra inputs"),
         ("glue", {"database": "My-Data"}, "'My-Data' cannot name a database in AWS Glue."),
         ("glue", {"names": {"a": "A.b"}}, "'A.b' cannot name the table of topic 'a' in AWS Glue."),
         ("unity", {}, "url: Field required"),
@@ -46,6 +49,26 @@ def test_places_and_names() -> None:
     assert place("glue", parse_options("glue", {"database": "d"}), "Prod-EU") == "d"
     rest = parse_options("rest", {"uri": "http://127.0.0.1:1/iceberg/"})
     assert (place("rest", rest, "Prod-EU"), table_name("rest", rest, "a.B")) == ("Prod-EU", "a.B")
+
+
+def test_a_storage_brings_its_role_and_its_region() -> None:
+    role = "arn:aws:iam::123456789012:role/lake"
+    places = {
+        "vault": Place("vault", "vault", region="eu-west-1", role_arn=role, external_id="x-1"),
+        "plain": Place("plain", "plain"),
+    }
+    asked = as_place(parse_options("glue", {"storage": "vault"}), places.__getitem__)
+    assert asked.model_dump(include={"role_arn", "external_id", "region"}) == {
+        "role_arn": role,
+        "external_id": "x-1",
+        "region": "eu-west-1",
+    }
+    other = as_place(parse_options("glue", {"storage": "vault", "region": "us-east-1"}), places.__getitem__)
+    assert other.model_dump()["region"] == "us-east-1"
+    alone = parse_options("glue", {"region": "us-east-1"})
+    assert as_place(alone, places.__getitem__) == alone
+    with pytest.raises(InvalidRequest, match="has no role"):
+        as_place(parse_options("glue", {"storage": "plain"}), places.__getitem__)
 
 
 def test_each_kind_has_its_format() -> None:

@@ -1,11 +1,21 @@
 """The least that AWS must allow."""
 
+from typing import Any
+
 import pytest
 
 from headgate.errors import InvalidRequest
-from headgate.publication.policy import policy
+from headgate.publication import policy as policies
+from headgate.storage import Place
 
 ACCOUNT = "123456789012"
+VAULT = Place(
+    "vault", "vault", region="eu-west-1", role_arn=f"arn:aws:iam::{ACCOUNT}:role/lake", external_id="x-1"
+)
+
+
+def policy(kind: str, options: dict[str, str], cluster: str, purpose: str, account: str | None) -> Any:
+    return policies.policy(kind, options, cluster, purpose, account, {"vault": VAULT}.__getitem__)
 
 
 def test_the_publisher_may_do_what_it_does_and_no_more() -> None:
@@ -37,6 +47,13 @@ def test_who_may_assume_the_role() -> None:
     (only,) = policy("glue", options, "local", "trust", "210987654321")["Statement"]
     assert only["Principal"] == {"AWS": "arn:aws:iam::210987654321:root"}
     assert only["Condition"] == {"StringEquals": {"sts:ExternalId": "abc"}}
+
+
+def test_with_a_named_storage_the_policies_are_for_its_role() -> None:
+    (only,) = policy("glue", {"storage": "vault"}, "local", "trust", ACCOUNT)["Statement"]
+    assert only["Condition"] == {"StringEquals": {"sts:ExternalId": "x-1"}}
+    found = policy("glue", {"storage": "vault"}, "local", "publisher", ACCOUNT)
+    assert found == policy("glue", {"region": "eu-west-1"}, "local", "publisher", ACCOUNT)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from fastapi import APIRouter, status
 from pydantic import BaseModel, ConfigDict, Field
 
 from headgate.config import Settings
-from headgate.publication.options import format_of, parse_options, place
+from headgate.publication.options import as_place, format_of, parse_options, place
 from headgate.publication.policy import policy
+from headgate.storage import Storages
 from headgate.store import IntegrationRecord, Integrations, PublicationRecord, Store
 
 EVENTS = 50
@@ -28,6 +29,7 @@ class CatalogRequest(BaseModel):
 def catalogs_router(store: Store, settings: Settings) -> APIRouter:
     router = APIRouter(prefix="/catalogs", tags=["catalogs"])
     integrations = Integrations(store.engine)
+    storages = Storages(store.engine)
     cluster = settings.cluster.name
 
     def shown(record: IntegrationRecord) -> dict[str, Any]:
@@ -56,6 +58,7 @@ def catalogs_router(store: Store, settings: Settings) -> APIRouter:
         table_format = format_of(wanted.kind, wanted.format)
         if options.secret is not None:
             settings.secret(options.secret)  # a name that nobody knows is refused here
+        as_place(options, storages.get)  # and so is a storage without a role
         said = options.model_dump(mode="json", by_alias=True, exclude_none=True)
         integrations.add(wanted.name, wanted.kind, table_format, said)
         return shown(integrations.get(wanted.name))
@@ -93,7 +96,7 @@ def catalogs_router(store: Store, settings: Settings) -> APIRouter:
     @router.get("/{name}/policy", summary="The least that AWS must allow")
     def show_policy(name: str, purpose: str = "publisher", account: str | None = None) -> dict[str, Any]:
         record = integrations.get(name)
-        return policy(record.kind, record.options, cluster, purpose, account)
+        return policy(record.kind, record.options, cluster, purpose, account, storages.get)
 
     return router
 

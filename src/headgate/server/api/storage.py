@@ -11,7 +11,7 @@ from headgate.storage import Place, Storages
 from headgate.storage.place import split
 from headgate.storage.policy import assume_policy, reader_policy, role_policy, trust_policy
 from headgate.storage.probe import probe
-from headgate.store import Store
+from headgate.store import Integrations, Store
 
 # Stands in a trust policy for who Headgate runs as, where nobody said it.
 SOMEBODY = "arn:aws:iam::ACCOUNT:role/WHAT-HEADGATE-RUNS-AS"
@@ -72,12 +72,20 @@ def storage_router(
 
     @router.get("/{name}", summary="Show a place, and which tables are wanted there")
     def show(name: str) -> dict[str, Any]:
-        return _shown(integrations.get(name)) | {"tables": _tables(store, name)}
+        return _shown(integrations.get(name)) | {
+            "tables": _tables(store, name),
+            "catalogs": _catalogs(store, name),
+        }
 
     @router.delete("/{name}", summary="Forget a place that has no tables")
     def remove(name: str) -> dict[str, Any]:
         """What lies there stays there."""
         place = integrations.get(name)
+        if catalogs := _catalogs(store, name):
+            raise InvalidRequest(
+                f"Catalogs are asked as the role of storage '{name}': {', '.join(catalogs)}.",
+                "Remove them first (`headgate catalog remove`).",
+            )
         tables = _tables(store, name)
         if tables or used(place.root):
             which = ", ".join(tables) or "see the catalog"
@@ -92,17 +100,30 @@ def storage_router(
     @router.get("/{name}/policy", summary="What IAM must allow")
     def policy(name: str, principal: str = SOMEBODY) -> dict[str, Any]:
         """For the role, for who takes it on, and for engines that read with keys of their own."""
-        place = integrations.get(name)
-        found = {"access": role_policy(place), "reader": reader_policy(place)}
-        if place.role_arn is None:
-            return found
-        return found | {"trust": trust_policy(place, principal), "assume": assume_policy(place)}
+        return _policies(integrations.get(name), principal)
+
+    @router.post("/policy", summary="What IAM must allow for a place that is to be named")
+    def policy_before(wanted: StorageRequest, principal: str = SOMEBODY) -> dict[str, Any]:
+        """The place is tried when it is named: it must be allowed by then. Nothing is asked or kept here."""
+        return _policies(wanted.place(), principal)
 
     return router
 
 
+def _policies(place: Place, principal: str) -> dict[str, Any]:
+    found = {"access": role_policy(place), "reader": reader_policy(place)}
+    if place.role_arn is None:
+        return found
+    return found | {"trust": trust_policy(place, principal), "assume": assume_policy(place)}
+
+
 def _tables(store: Store, name: str) -> list[str]:
     return [record.spec.topic for record in store.tables() if record.spec.storage == name]
+
+
+def _catalogs(store: Store, name: str) -> list[str]:
+    """Outside catalogs that are reached with its role."""
+    return [one.name for one in Integrations(store.engine).all() if one.options.get("storage") == name]
 
 
 def _shown(place: Place) -> dict[str, Any]:
