@@ -218,6 +218,39 @@ def _meetings(facts: Facts) -> list[tuple[Any, ...]]:
     return [(k, len(stars), sum(stars)) for k, stars in counts.items()]
 
 
+def _young(facts: Facts) -> list[tuple[Any, ...]]:
+    found = []
+    for f in facts.f:
+        c, h = facts.version("c", "k", f["k"], f.t), facts.version("h", "h", f["h"], f.t)
+        if h is not None and f.t < h.t + 7:
+            found.append((f["id"], c["n"] if c is not None and c.t >= f.t - 4 else None, h["n"]))
+    return found
+
+
+def _named(facts: Facts) -> list[tuple[Record, str | None]]:
+    """Each fact with the name that its version has, if that is at most eight seconds old."""
+    pairs = [(f, facts.version("c", "k", f["k"], f.t)) for f in facts.f]
+    return [(f, c["n"] if c is not None and c.t >= f.t - 8 else None) for f, c in pairs]
+
+
+def _young_windows(facts: Facts) -> list[tuple[Any, ...]]:
+    groups: dict[tuple[int, str], list[Record]] = {}
+    for f, name in _named(facts):
+        if name is not None:
+            groups.setdefault((f.t // 10 * 10, name), []).append(f)
+    return [(clock(s), n, len(rows), sum(f["v"] for f in rows)) for (s, n), rows in groups.items()]
+
+
+def _young_rolling(facts: Facts) -> list[tuple[Any, ...]]:
+    named = _named(facts)
+    found = []
+    for f, _ in named:
+        month = [name for o, name in named if o["k"] == f["k"] and f.t - 9 <= o.t <= f.t]
+        near = [o["v"] for o, _ in named if o["h"] == f["h"] and f.t - 5 <= o.t <= f.t]
+        found.append((f["id"], sum(name is not None for name in month), sum(near)))
+    return found
+
+
 CASES = {
     "temporal": Case(
         "SELECT f.id, f.v, c.n, f.t FROM f AS f JOIN c FOR SYSTEM_TIME AS OF f.t AS c ON c.k = f.k", _temporal
@@ -317,6 +350,26 @@ CASES = {
         "r.u BETWEEN f.t AND f.t + INTERVAL '6' SECOND GROUP BY f.k",
         _meetings,
         ("k",),
+    ),
+    "temporal-of-an-age": Case(
+        "SELECT f.id, x.n AS cn, h.n AS hn FROM f AS f LEFT JOIN c FOR SYSTEM_TIME AS OF f.t AS x "
+        "ON f.k = x.k AND x.u BETWEEN f.t - INTERVAL '4' SECOND AND f.t "
+        "JOIN h FOR SYSTEM_TIME AS OF f.t AS h ON h.h = f.h AND f.t < h.u + INTERVAL '7' SECOND",
+        _young,
+    ),
+    "temporal-in-windows": Case(
+        "SELECT TUMBLE_START(f.t, INTERVAL '10' SECOND) AS s, c.n AS cn, COUNT(*) AS m, SUM(f.v) AS v "
+        "FROM f AS f JOIN c FOR SYSTEM_TIME AS OF f.t AS c ON c.k = f.k AND c.u >= f.t - INTERVAL '8' SECOND "
+        "GROUP BY TUMBLE(f.t, INTERVAL '10' SECOND), c.n",
+        _young_windows,
+    ),
+    "rolling-of-versions": Case(
+        "SELECT f.id, COUNT(c.n) OVER w AS m, SUM(f.v) OVER (PARTITION BY f.h ORDER BY f.t RANGE BETWEEN "
+        "INTERVAL '5' SECOND PRECEDING AND CURRENT ROW) AS v "
+        "FROM f AS f LEFT JOIN c FOR SYSTEM_TIME AS OF f.t AS c ON c.k = f.k AND c.u >= f.t - INTERVAL '8' "
+        "SECOND WINDOW w AS (PARTITION BY f.k ORDER BY f.t RANGE BETWEEN INTERVAL '9' SECOND PRECEDING AND "
+        "CURRENT ROW)",
+        _young_rolling,
     ),
 }
 

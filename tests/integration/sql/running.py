@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -39,6 +39,8 @@ class Running:
 
     spark: SparkSession
     folder: Path
+    #: How many rows the operators of the last stream kept, batch by batch: the topmost first.
+    kept: list[list[int]] = field(default_factory=list)
 
     def batch(self, plan: Plan, data: Data) -> list[tuple[Any, ...]]:
         """The rows of the plan when all of the data is there."""
@@ -72,6 +74,7 @@ class Running:
         )
         try:
             query.awaitTermination()
+            self.kept = [[s["numRowsTotal"] for s in p["stateOperators"]] for p in query.recentProgress]
             late = [s["numRowsDroppedByWatermark"] for p in query.recentProgress for s in p["stateOperators"]]
             assert sum(late) == 0, "rows were late: the test's data is not what it says"
             return [tuple(row) for row in session.table(name).collect()]
