@@ -12,8 +12,8 @@ from headgate.sql.planner import Plan, plan
 from headgate.sql.script import parse_statement
 from headgate.sql.statements import Select
 from headgate.statements.runnable import tables_read
-from tests.integration.sql.running import Row, Running, final
-from tests.support.dimensions import CASES, FACTS, Case, Facts, columns, ends, generated
+from tests.integration.sql.running import Row, Running, final, in_time
+from tests.support.dimensions import CASES, FACTS, Case, Facts, Record, columns, ends, generated, late_rows
 from tests.support.queries import NOBODY, at, clock, plain
 
 ROUNDS = 13 if os.environ.get("HEADGATE_SOAK") else 1
@@ -29,26 +29,28 @@ def batches(facts: Facts, name: str, chance: random.Random) -> list[list[Row]]:
     records = getattr(facts, name)
     cuts = sorted(chance.sample(range(len(records) + 1), min(3, len(records) + 1)))
     parts = [records[a:b] for a, b in pairwise([0, *cuts, len(records)])]
-    upsert = FACTS.tables[name].changelog == "upsert"
-
-    def row(values: Row, deletes: bool, time: Any) -> Row:
-        op = {"$op": "d" if deletes else "u"} if upsert else {}
-        return {**values, **op, "$partition": 0, "$rowtime": time}
-
-    data = [[row(columns(name, r), r.deletes, at(r.t)) for r in part] for part in parts if part]
-    return [*data, *([row(values, False, at(0))] for values in ends(name))]
+    return [rows_of(name, part) for part in parts if part]
 
 
-def check(running: Running, case: Case, facts: Facts, chance: random.Random) -> None:
+def rows_of(name: str, records: list[Record]) -> list[Row]:
+    return [row(name, columns(name, r), r.deletes, at(r.t)) for r in records]
+
+
+def row(name: str, values: Row, deletes: bool, time: Any) -> Row:
+    op = {"$op": "d" if deletes else "u"} if FACTS.tables[name].changelog == "upsert" else {}
+    return {**values, **op, "$partition": 0, "$rowtime": time}
+
+
+def check(running: Running, case: Case, facts: Facts, late: Facts, chance: random.Random) -> None:
     made = planned(case)
-    names = set(tables_read(made))
-    data = {name: batches(facts, name, chance) for name in sorted(names)}
-    given = {
-        name: [[r for r in rows if NOBODY not in r.values()] for rows in parts]
-        for name, parts in data.items()
-    }
-    wanted = plain(case.rows(facts))
-    streamed, at_once = running.stream(made, data), running.batch(made, given)
+    names = sorted(set(tables_read(made)))
+    parts = {name: batches(facts, name, chance) for name in names}
+    after = {name: rows_of(name, getattr(late, name)) for name in names}
+    last = {name: [[row(name, values, False, at(0))] for values in ends(name)] for name in names}
+    given = {name: [*parts[name], *([after[name]] if name in case.late else [])] for name in names}
+    wanted = plain(case.rows(facts.with_late(late, case.late)))
+    streamed, at_once = running.stream(made, in_time(parts, last, after)), running.batch(made, given)
+    assert (running.late > 0) == any(name not in case.late for name in names)
     if case.changes:
         found = [list(final(made, rows).values()) for rows in (at_once, streamed)]
     else:
@@ -62,7 +64,8 @@ def check(running: Running, case: Case, facts: Facts, chance: random.Random) -> 
 @pytest.mark.parametrize("name", CASES)
 def test_streaming_is_batch_is_plain(running: Running, name: str, seed: int) -> None:
     chance = random.Random(f"{name}{seed}")
-    check(running, CASES[name], generated(chance, chance.randrange(6, 16)), chance)
+    facts = generated(chance, chance.randrange(6, 16))
+    check(running, CASES[name], facts, late_rows(chance, 2), chance)
 
 
 OF_AN_AGE = (
