@@ -154,7 +154,8 @@ class Versions(StatefulProcessor):
         self._versions = handle.getListState("versions", "at timestamp, method string")
         self._waiting = handle.getListState("waiting", "payment_id string, amount double, at timestamp")
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], times: Any) -> Iterator[Row]:  # noqa: N802
+    # Spark gives these by their names.
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         for row in rows:
             if row.is_version:
                 self._versions.appendValue((row.paid_at, row.method))
@@ -163,8 +164,8 @@ class Versions(StatefulProcessor):
                 self._handle.registerTimer(int(row.paid_at.timestamp() * 1000))
         return iter(())
 
-    def handleExpiredTimer(self, key: Any, times: Any, expired: Any) -> Iterator[Row]:  # noqa: N802
-        now = expired.getExpiryTimeInMs()
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: N802, N803
+        now = expiredTimerInfo.getExpiryTimeInMs()
         versions = sorted(self._versions.get(), key=lambda version: version[0])
         waiting = list(self._waiting.get())
         due = [one for one in waiting if int(one[2].timestamp() * 1000) <= now]
@@ -363,7 +364,8 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=250_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--warm-up", type=int, default=1)
-    parser.add_argument("--case", choices=[case.name for case in CASES])
+    names = [case.name for case in CASES]
+    parser.add_argument("--case", choices=names, action="append", help="again for each that is wanted")
     arguments = parser.parse_args()
     os.environ |= {f"HEADGATE_PORTS__{part}": "0" for part in ("SERVER", "BROKER", "CONNECT")}
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as folder, running(folder):
@@ -379,7 +381,7 @@ def main() -> None:
         with Driver(session), SchemaSource(runtime.registry_access) as schemas:
             bench = Bench(runtime, session, schemas, arguments.rows, arguments.batch)
             for case in CASES:
-                if arguments.case in (None, case.name):
+                if case.name in (arguments.case or names):
                     compare(bench, case, arguments)
 
 

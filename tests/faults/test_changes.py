@@ -20,7 +20,7 @@ from headgate.registry.client import SchemaSource
 from headgate.registry.schemas import SchemaType
 from tests.faults.test_sql import Drill, kill_at_random
 from tests.integration.statements.bench import framed
-from tests.support.dimensions import CASES, FACTS, Case, Facts, Record, columns, ends, generated
+from tests.support.dimensions import CASES, FACTS, Case, Facts, Record, columns, ends, generated, late_rows
 from tests.support.queries import DELAY, NOBODY, at, plain
 from tests.support.services import Services
 
@@ -44,6 +44,7 @@ class Told:
 
     name: str
     facts: Facts
+    late: Facts
     sent: dict[str, int] = field(default_factory=lambda: dict.fromkeys("fchrd", 0))
     cases: dict[str, Case] = field(default_factory=dict)
 
@@ -63,7 +64,8 @@ class Changes(Drill):
         self._parts: dict[str, tuple[int, Any]] = {}
 
     def make(self) -> None:
-        made = Told(f"any-{uuid4().hex[:6]}", generated(self.chance, self.chance.randint(15, 40)))
+        facts = generated(self.chance, self.chance.randint(15, 40))
+        made = Told(f"any-{uuid4().hex[:6]}", facts, late_rows(self.chance, self.chance.randint(1, 5)))
         for table, info in FACTS.tables.items():
             topic, upsert = made.topic(table), info.changelog == "upsert"
             config = {"cleanup.policy": "compact"} if upsert else {"retention.ms": "-1"}
@@ -93,6 +95,9 @@ class Changes(Drill):
                 f"CREATE TABLE `{made.name}.{name}` {key} AS {made.sql(case.sql)}"
             )
             made.cases[f"{made.name}.{name}"] = case
+            self.leaves_out[f"{made.name}.{name}"] = any(
+                table not in case.late for _, table in _TABLE.findall(case.sql)
+            )
         self.told.append(made)
 
     def _register(self, subject: str, fields: list[dict[str, Any]]) -> None:
@@ -123,6 +128,12 @@ class Changes(Drill):
                         self._produce(made, table, ends(table)[number], partition, at(0), False)
             assert self._producer.flush(30) == 0
 
+    def produce_late(self) -> None:
+        for made in self.told:
+            for table in FACTS.tables:
+                for place, record in enumerate(getattr(made.late, table)):
+                    self._tell(made, table, record, place)
+
     def _tell(self, made: Told, table: str, record: Record, place: int) -> None:
         info = FACTS.tables[table]
         # Rows of a key are in one partition, those of others anywhere.
@@ -140,11 +151,13 @@ class Changes(Drill):
         if info.changelog == "upsert":
             key = framed(*self._parts[f"{topic}-key"], {name: values[name] for name in info.primary_key})
         self._producer.produce(topic, value, key, partition=partition, timestamp=int(time.timestamp() * 1000))
+        self._sent[topic, partition] += 1
 
     def expected(self) -> Iterator[tuple[str, list[str], Callable[[], list[str]]]]:
         for made in self.told:
             for name, case in made.cases.items():
-                yield name, plain(case.rows(made.facts)), partial(self.written, name, case.changes)
+                facts = made.facts.with_late(made.late, case.late)
+                yield name, plain(case.rows(facts)), partial(self.written, name, case.changes)
 
     def written(self, name: str, changes: bool) -> list[str]:
         return plain([row for row in self.rows(name, changes) if NOBODY not in row])

@@ -7,9 +7,11 @@ import os
 import random
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -54,6 +56,8 @@ class Topic:
 
     name: str
     events: list[Event]
+    #: Sent when event time has passed them.
+    late: list[Event]
     sent: int = 0
 
 
@@ -88,6 +92,14 @@ def generated(chance: random.Random) -> list[Event]:
     return found
 
 
+def late_events(chance: random.Random, events: list[Event]) -> list[Event]:
+    """Rows of the same times and keys as all others."""
+    return [
+        Event(chance.randint(0, 6), chance.randint(-2, 9), chance.choice("xyz"), chance.randint(0, 60), place)
+        for place in range(len(events), len(events) + chance.randint(1, 6))
+    ]
+
+
 class Drill:
     def __init__(self, services: Services, schemas: SchemaSource, chance: random.Random) -> None:
         self.services = services
@@ -95,6 +107,9 @@ class Drill:
         self.chance = chance
         self.statements = Statements(services.store.engine)
         self.sets: list[Set] = []
+        #: By the name of each statement: whether it leaves rows out that are late.
+        self.leaves_out: dict[str, bool] = {}
+        self._sent: Counter[tuple[str, int]] = Counter()
         self._parsed = fastavro.parse_schema(SCHEMA)
         self._ids: dict[str, int] = {}
         self._producer = Producer({"bootstrap.servers": services.runtime.kafka, "enable.idempotence": True})
@@ -102,7 +117,7 @@ class Drill:
     def make(self) -> None:
         """Two topics, and statements that read them."""
         name = f"any-{uuid4().hex[:6]}"
-        a, b = (Topic(f"{name}.{table}", generated(self.chance)) for table in "ab")
+        a, b = (self._topic(f"{name}.{table}") for table in "ab")
         for table in (a, b):
             Topics(self.services.runtime.kafka).create(table.name, 2, config={"retention.ms": "-1"})
             self._ids[table.name] = self.schemas.register(
@@ -119,7 +134,12 @@ class Drill:
                 f"CREATE TABLE `{name}.{kind}` {key} AS {made.sql(KINDS[kind].sql)}"
             )
             made.kinds[f"{name}.{kind}"] = KINDS[kind]
+            self.leaves_out[f"{name}.{kind}"] = not (KINDS[kind].late or KINDS[kind].changes)
         self.sets.append(made)
+
+    def _topic(self, name: str) -> Topic:
+        events = generated(self.chance)
+        return Topic(name, events, late_events(self.chance, events))
 
     def run(self, text: str) -> None:
         api = self.services.runtime.api
@@ -143,6 +163,39 @@ class Drill:
                     self._send(topic.name, partition, (NOBODY, NOTHING, "end", end))
             assert self._producer.flush(30) == 0
 
+    def send_late(self) -> None:
+        """When the ends have moved event time everywhere, rows that it has passed: no batch that reads them
+        can have an earlier watermark. Until then nothing was late."""
+        for name, leaves_out in self.leaves_out.items():
+            wait_for(f"event time of {name}", partial(self._passed, name, leaves_out), PATIENCE_SECONDS)
+            late = self.statements.get(name).detail["late_rows"]
+            assert (late > 0) == self.leaves_out[name], (name, late)
+        for name, wanted, found in self.expected():
+            assert found() == wanted, f"{name}, when all others were done"
+        self.produce_late()
+        assert self._producer.flush(30) == 0
+
+    def _passed(self, name: str, timed: bool) -> bool:
+        record = self.statements.get(name)
+        assert record.state.value != "Failed", (name, record.reason)
+        if not timed:
+            return self._has_read_all(name)
+        reached = record.detail.get("watermark")
+        return reached is not None and datetime.fromisoformat(reached) >= at(ENDS[0] - DELAY)
+
+    def _has_read_all(self, name: str) -> bool:
+        offsets = self.statements.get(name).detail.get("offsets") or {}
+        return bool(offsets) and all(
+            int(offset) == self._sent[topic, int(partition)]
+            for topic, ends in offsets.items()
+            for partition, offset in ends.items()
+        )
+
+    def produce_late(self) -> None:
+        for topic in self.topics():
+            for event in topic.late:
+                self._send(topic.name, event.place % 2, (event.k, event.v, event.w, event.t))
+
     def topics(self) -> list[Topic]:
         return [topic for made in self.sets for topic in (made.a, made.b)]
 
@@ -150,6 +203,7 @@ class Drill:
         k, v, w, t = values
         row = {"k": k, "v": v, "w": w, "t": int(at(t).timestamp() * 1000)}
         self._producer.produce(topic, framed(self._ids[topic], self._parsed, row), partition=partition)
+        self._sent[topic, partition] += 1
 
     # -- what came of it
 
@@ -157,7 +211,9 @@ class Drill:
         """Statements, what they should have written, and what they have."""
         for made in self.sets:
             for name, kind in made.kinds.items():
-                wanted = plain(kind.rows(made.a.events, made.b.events))
+                wanted = plain(
+                    kind.rows(*(kind.given(topic.events, topic.late) for topic in (made.a, made.b)))
+                )
                 yield name, wanted, partial(self.written, name, kind.changes)
 
     def written(self, name: str, changes: bool) -> list[str]:
@@ -171,7 +227,7 @@ class Drill:
             ) -> bool:
                 record = self.statements.get(name)
                 assert record.state.value != "Failed", (name, record.reason)
-                return found() == wanted
+                return self._has_read_all(name) and found() == wanted
 
             try:
                 wait_for(f"the rows of {name}", there, PATIENCE_SECONDS)
@@ -203,6 +259,7 @@ class Drill:
             self.statements.want(record.name, "deleted")
         wait_for("the statements to be gone", lambda: not self.statements.all())
         self.sets.clear()
+        self.leaves_out.clear()
 
 
 @contextmanager
@@ -230,15 +287,24 @@ def kill_at_random(services: Services, kind: type[Drill], sets: int, at_once: in
             print(f"{number * at_once * cases} of {sets * cases} cases are done", flush=True)
             for _ in range(at_once):
                 drill.make()
+            # It dies among rows that are in time, or among those that are late.
+            among_late = chance.random() < 0.5
             for _ in range(KILLS):
                 with engine(services) as process:
                     until = time.monotonic() + chance.uniform(8, 30)
                     while time.monotonic() < until:
                         drill.send_some()
                         time.sleep(chance.uniform(0.1, 4))
+                    if among_late:
+                        drill.send_rest()
+                        drill.send_late()
+                        time.sleep(chance.uniform(0, 4))
                     process.kill()
-            drill.send_rest()
+            if not among_late:
+                drill.send_rest()
             with engine(services):
+                if not among_late:
+                    drill.send_late()
                 drill.check()
                 drill.end()
 

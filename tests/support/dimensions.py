@@ -74,6 +74,13 @@ class Facts:
         last = {r[key]: r for r in getattr(self, table)}
         return {k: r for k, r in last.items() if not r.deletes}
 
+    def with_late(self, late: "Facts", tables: str) -> "Facts":
+        """These rows, and of some tables those that came later than they should."""
+        whole = Facts()
+        for name in FACTS.tables:
+            setattr(whole, name, [*getattr(self, name), *(getattr(late, name) if name in tables else [])])
+        return whole
+
 
 @dataclass(frozen=True)
 class Case:
@@ -81,6 +88,8 @@ class Case:
     rows: Callable[[Facts], list[tuple[Any, ...]]]
     #: Of rows that change: by which columns they replace each other.
     key: tuple[str, ...] = ()
+    #: The tables whose rows count however late they come: nothing waits for their event time.
+    late: str = ""
 
     @property
     def changes(self) -> bool:
@@ -218,6 +227,39 @@ def _meetings(facts: Facts) -> list[tuple[Any, ...]]:
     return [(k, len(stars), sum(stars)) for k, stars in counts.items()]
 
 
+def _young(facts: Facts) -> list[tuple[Any, ...]]:
+    found = []
+    for f in facts.f:
+        c, h = facts.version("c", "k", f["k"], f.t), facts.version("h", "h", f["h"], f.t)
+        if h is not None and f.t < h.t + 7:
+            found.append((f["id"], c["n"] if c is not None and c.t >= f.t - 4 else None, h["n"]))
+    return found
+
+
+def _named(facts: Facts) -> list[tuple[Record, str | None]]:
+    """Each fact with the name that its version has, if that is at most eight seconds old."""
+    pairs = [(f, facts.version("c", "k", f["k"], f.t)) for f in facts.f]
+    return [(f, c["n"] if c is not None and c.t >= f.t - 8 else None) for f, c in pairs]
+
+
+def _young_windows(facts: Facts) -> list[tuple[Any, ...]]:
+    groups: dict[tuple[int, str], list[Record]] = {}
+    for f, name in _named(facts):
+        if name is not None:
+            groups.setdefault((f.t // 10 * 10, name), []).append(f)
+    return [(clock(s), n, len(rows), sum(f["v"] for f in rows)) for (s, n), rows in groups.items()]
+
+
+def _young_rolling(facts: Facts) -> list[tuple[Any, ...]]:
+    named = _named(facts)
+    found = []
+    for f, _ in named:
+        month = [name for o, name in named if o["k"] == f["k"] and f.t - 9 <= o.t <= f.t]
+        near = [o["v"] for o, _ in named if o["h"] == f["h"] and f.t - 5 <= o.t <= f.t]
+        found.append((f["id"], sum(name is not None for name in month), sum(near)))
+    return found
+
+
 CASES = {
     "temporal": Case(
         "SELECT f.id, f.v, c.n, f.t FROM f AS f JOIN c FOR SYSTEM_TIME AS OF f.t AS c ON c.k = f.k", _temporal
@@ -236,12 +278,14 @@ CASES = {
         "JOIN h FOR SYSTEM_TIME AS OF f.t AS h ON h.h = f.h LEFT JOIN r AS r ON r.id = f.id",
         _reviewed,
         ("id",),
+        late="r",
     ),
     "groups-of-changes": Case(
         "SELECT h, COUNT(*) AS n, COUNT(stars) AS m, SUM(v) AS s, AVG(stars) AS a, MIN(stars) AS least, "
         "MAX(v) AS most, COUNT(DISTINCT stars) AS x FROM d GROUP BY h",
         _counted,
         ("h",),
+        late="d",
     ),
     "windows-of-changes": Case(
         "SELECT window_start, window_end, h, COUNT(*) AS n, SUM(v) AS s "
@@ -249,6 +293,7 @@ CASES = {
         "window_end, h",
         _windows,
         ("window_start", "window_end", "h"),
+        late="d",
     ),
     "filtered-changes": Case(
         "SELECT h, COUNT(*) AS n FROM d WHERE stars >= 2 GROUP BY h HAVING COUNT(*) > 1",
@@ -260,9 +305,13 @@ CASES = {
             if len(rows) > 1
         ],
         ("h",),
+        late="d",
     ),
     "left-join": Case(
-        "SELECT f.id, f.v, r.stars FROM f AS f LEFT JOIN r AS r ON r.id = f.id", _joined, ("id",)
+        "SELECT f.id, f.v, r.stars FROM f AS f LEFT JOIN r AS r ON r.id = f.id",
+        _joined,
+        ("id",),
+        late="fr",
     ),
     "inner-join-of-changes": Case(
         "SELECT d.id, d.v, x.v AS w FROM d AS d JOIN (SELECT id, v FROM d WHERE stars > 1) AS x ON "
@@ -273,12 +322,14 @@ CASES = {
             if r["stars"] is not None and r["stars"] > 1
         ],
         ("id",),
+        late="d",
     ),
     "groups-joined": Case(
         "SELECT g.h, g.n, h.n AS name FROM (SELECT h, COUNT(*) AS n FROM d GROUP BY h) AS g "
         "LEFT JOIN h AS h ON h.h = g.h",
         _both_change,
         ("h",),
+        late="dh",
     ),
     "exists": Case(
         "SELECT id, v FROM f AS f WHERE EXISTS (SELECT 1 FROM r AS r WHERE r.id = f.id AND stars > 1 AND "
@@ -306,17 +357,39 @@ CASES = {
         "FROM f) WHERE n <= 2",
         _top,
         ("k", "n"),
+        late="f",
     ),
     "groups-of-groups": Case(
         "SELECT n, COUNT(*) AS c FROM (SELECT k, COUNT(*) AS n FROM f WHERE k >= 0 GROUP BY k) GROUP BY n",
         _sizes,
         ("n",),
+        late="f",
     ),
     "groups-of-a-join": Case(
         "SELECT f.k, COUNT(*) AS n, SUM(r.stars) AS s FROM f AS f JOIN r AS r ON r.id = f.id AND "
         "r.u BETWEEN f.t AND f.t + INTERVAL '6' SECOND GROUP BY f.k",
         _meetings,
         ("k",),
+    ),
+    "temporal-of-an-age": Case(
+        "SELECT f.id, x.n AS cn, h.n AS hn FROM f AS f LEFT JOIN c FOR SYSTEM_TIME AS OF f.t AS x "
+        "ON f.k = x.k AND x.u BETWEEN f.t - INTERVAL '4' SECOND AND f.t "
+        "JOIN h FOR SYSTEM_TIME AS OF f.t AS h ON h.h = f.h AND f.t < h.u + INTERVAL '7' SECOND",
+        _young,
+    ),
+    "temporal-in-windows": Case(
+        "SELECT TUMBLE_START(f.t, INTERVAL '10' SECOND) AS s, c.n AS cn, COUNT(*) AS m, SUM(f.v) AS v "
+        "FROM f AS f JOIN c FOR SYSTEM_TIME AS OF f.t AS c ON c.k = f.k AND c.u >= f.t - INTERVAL '8' SECOND "
+        "WHERE f.id >= 0 GROUP BY TUMBLE(f.t, INTERVAL '10' SECOND), c.n",
+        _young_windows,
+    ),
+    "rolling-of-versions": Case(
+        "SELECT f.id, COUNT(c.n) OVER w AS m, SUM(f.v) OVER (PARTITION BY f.h ORDER BY f.t RANGE BETWEEN "
+        "INTERVAL '5' SECOND PRECEDING AND CURRENT ROW) AS v "
+        "FROM f AS f LEFT JOIN c FOR SYSTEM_TIME AS OF f.t AS c ON c.k = f.k AND c.u >= f.t - INTERVAL '8' "
+        "SECOND WINDOW w AS (PARTITION BY f.k ORDER BY f.t RANGE BETWEEN INTERVAL '9' SECOND PRECEDING AND "
+        "CURRENT ROW)",
+        _young_rolling,
     ),
 }
 
@@ -351,6 +424,18 @@ def generated(chance: random.Random, size: int) -> Facts:
             )
         )
     return facts
+
+
+def late_rows(chance: random.Random, size: int) -> Facts:
+    """Rows of the times of all others, to be sent when event time has passed them: at least one of each
+    table. The facts among them are new ones."""
+    late = generated(chance, size)
+    for record in late.f:
+        record.values["id"] += 1000
+    late.c.append(Record({"k": chance.randrange(3), "n": "late"}, chance.randrange(20)))
+    late.h.append(Record({"h": chance.randrange(3), "n": "late"}, chance.randrange(20)))
+    late.r.append(Record({"id": chance.randrange(6), "stars": chance.randrange(4)}, chance.randrange(20)))
+    return late
 
 
 def columns(name: str, record: Record) -> dict[str, Any]:

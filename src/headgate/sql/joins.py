@@ -9,26 +9,17 @@ from sqlglot import exp
 
 from headgate.errors import InvalidRequest
 from headgate.sql import dedup, temporal, updating
-from headgate.sql.conditions import all_of, conjuncts, find, is_key, sides_of
-from headgate.sql.durations import format_ms, interval_ms
+from headgate.sql.conditions import FLIP, all_of, comparisons, conjuncts, is_key, sides_of, time_term
+from headgate.sql.durations import format_ms
 from headgate.sql.operators import ScanRows
 from headgate.sql.refusals import check_said, refuse
 from headgate.sql.relation import Relation, alter_for, event_column
 from headgate.sql.scope import Attribute, Origin, Scope
 from headgate.sql.stateful import JoinRows, TimeBound
 from headgate.sql.tables import ROWTIME, SYSTEM
-from headgate.sql.types import is_time
 
 if TYPE_CHECKING:
     from headgate.sql.select import Selects
-
-_FLIP: dict[type[exp.Expr], type[exp.Expr]] = {
-    exp.LT: exp.GT,
-    exp.LTE: exp.GTE,
-    exp.GT: exp.LT,
-    exp.GTE: exp.LTE,
-    exp.EQ: exp.EQ,
-}
 
 
 @dataclass(frozen=True)
@@ -147,32 +138,17 @@ def _nullable(scope: Scope, outer: bool) -> tuple[tuple[str, Attribute], ...]:
 # --- bounds of time
 
 
-def _term(tree: exp.Expr, scope: Scope) -> tuple[Attribute, int] | None:
-    """A column of time, plus so many milliseconds."""
-    if isinstance(tree, exp.Paren):
-        return _term(tree.this, scope)
-    if isinstance(tree, exp.Column):
-        attribute = find(tree, scope)
-        return (attribute, 0) if attribute is not None and is_time(attribute.type) else None
-    if isinstance(tree, (exp.Add, exp.Sub)) and isinstance(tree.expression, exp.Interval):
-        inner, shift = _term(tree.this, scope), interval_ms(tree.expression)
-        if inner is None or shift is None:
-            return None
-        return inner[0], inner[1] + (shift if isinstance(tree, exp.Add) else -shift)
-    return None
-
-
 def _bounds(conditions: list[exp.Expr], left: Scope, right: Scope) -> list[Between]:
     scope = left.joined(right)
     refs = {attribute.ref for _, attribute in left.columns}
     found: dict[tuple[str, str], Between] = {}
     for condition in conditions:
-        for kind, one, other in _comparisons(condition):
-            a, b = _term(one, scope), _term(other, scope)
+        for kind, one, other in comparisons(condition):
+            a, b = time_term(one, scope), time_term(other, scope)
             if a is None or b is None or (a[0].ref in refs) == (b[0].ref in refs):
                 continue
             if a[0].ref not in refs:
-                a, b, kind = b, a, _FLIP[kind]
+                a, b, kind = b, a, FLIP[kind]
             shift = b[1] - a[1]
             pair = (a[0].ref, b[0].ref)
             known = found.get(pair, Between(a[0], b[0]))
@@ -183,14 +159,6 @@ def _bounds(conditions: list[exp.Expr], left: Scope, right: Scope) -> list[Betwe
                 upper = shift if upper is None else min(upper, shift)
             found[pair] = replace(known, lower_ms=lower, upper_ms=upper)
     return sorted(found.values(), key=lambda between: not between.whole)
-
-
-def _comparisons(tree: exp.Expr) -> list[tuple[type[exp.Expr], exp.Expr, exp.Expr]]:
-    if isinstance(tree, exp.Between):
-        return [(exp.GTE, tree.this, tree.args["low"]), (exp.LTE, tree.this, tree.args["high"])]
-    if type(tree) in _FLIP:
-        return [(type(tree), tree.this, tree.expression)]
-    return []
 
 
 def _has_watermark(relation: Relation, attribute: Attribute) -> bool:

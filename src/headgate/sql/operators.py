@@ -48,6 +48,12 @@ class Operator(ABC):
     #: Whether it puts the rows of a batch in order.
     orders_batches = False
 
+    @property
+    def behind_ms(self) -> int:
+        """How far the watermark that Spark gives to the step above stays behind that of the tables. A join
+        holds it up by its bound of time: of one of its sides, rows that old may come out of it."""
+        return max((one.behind_ms for one in self.inputs), default=0)
+
     @abstractmethod
     def build(self, on: Building) -> DataFrame:
         """The rows of this step."""
@@ -299,6 +305,26 @@ def marked(ref: str, delay_ms: int) -> Column:
 def unmarked(ref: str) -> Column:
     """The column, carrying no watermark."""
     return col(ref).alias(ref, metadata={"headgate": "no watermark"})
+
+
+def interval(ms: int) -> str:
+    return f"INTERVAL '{'-' if ms < 0 else ''}{abs(ms) / 1000:.3f}' SECOND"
+
+
+def timed(rows: DataFrame, time: str, behind_ms: int, name: str) -> tuple[DataFrame, str]:
+    """The rows, and the column that carries their watermark: one that is as far before `time` as the
+    watermark is behind. What waits for that one does not wait longer than for `time`."""
+    if not behind_ms or not rows.isStreaming:
+        return rows, time
+    kept = [unmarked(c) if c == time else col(c) for c in rows.columns]
+    moment = quote(time) + (".end" if isinstance(rows.schema[time].dataType, T.StructType) else "")
+    due = F.expr(f"{moment} - {interval(behind_ms)}").alias(name, metadata={DELAY: 0})
+    return rows.select(*kept, due), name
+
+
+def timed_as(ref: str, rows: DataFrame) -> Column:
+    """The column, marked as it is in `rows`."""
+    return col(ref).alias(ref, metadata=dict(rows.schema[ref].metadata))
 
 
 @dataclass(eq=False)

@@ -19,6 +19,8 @@ from headgate.sql.operators import (
     Operator,
     ProjectRows,
     col,
+    interval,
+    timed,
     unmarked,
     with_secrets,
     without_secrets,
@@ -66,30 +68,42 @@ class RollingRows(Operator):
     def __post_init__(self) -> None:
         self.inputs = (self.child,)
 
+    @property
+    def behind_ms(self) -> int:
+        return self.child.behind_ms + (self.span_ms or 0)
+
     def build(self, on: Building) -> DataFrame:
         each, before = self.child.build(on), self.child.build(on)
         apart = list(dict.fromkeys(self.row))
         rest = [c for c in each.columns if c not in (self.event, *apart) and c in on.mentioned]
-        one = each.select(
+        one, at = timed(self._ones(each, apart, rest), _AT, self.child.behind_ms, "$when")
+        others, since = timed(before, self.event, self.child.behind_ms, "$since")
+        same = [f"`$k{n}` <=> {quote(key)}" for n, key in enumerate(self.keys)]
+        near = [f"{quote(since)} <= {quote(at)}"]
+        if self.span_ms is not None:
+            near.append(f"{quote(since)} >= {quote(at)} - {interval(self.span_ms)}")
+        used = [value for _, value in self.values]
+        pairs = one.join(with_secrets(others, used, on), F.expr(" AND ".join([*same, *near])), "inner")
+        pairs, due = timed(pairs, _AT, self.behind_ms, "$due")
+        groups = dict.fromkeys([due, _AT, *(f"$r{n}" for n in range(len(apart)))])
+        found = pairs.groupBy(*(col(c) for c in groups)).agg(
+            F.first("$row").alias("$row"), *(F.expr(value.sql).alias(ref) for ref, value in self.values)
+        )
+        event = col(_AT).alias(self.event, metadata=dict(each.schema[self.event].metadata))
+        return without_secrets(found).select(
+            event,
+            *(col(f"$r{n}").alias(c) for n, c in enumerate(apart)),
+            *(F.col(f"`$row`.{quote(c)}").alias(c) for c in rest),
+            *(col(ref) for ref, _ in self.values),
+        )
+
+    def _ones(self, each: DataFrame, apart: Sequence[str], rest: Sequence[str]) -> DataFrame:
+        """Each row that gathers, by other names than those that it gathers."""
+        return each.select(
             col(self.event).alias(_AT),
             *(unmarked(c).alias(f"$r{n}") for n, c in enumerate(apart)),
             *(unmarked(k).alias(f"$k{n}") for n, k in enumerate(self.keys)),
             F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none")).alias("$row"),
-        )
-        same = [f"`$k{n}` <=> {quote(key)}" for n, key in enumerate(self.keys)]
-        near = [f"{quote(self.event)} <= `{_AT}`"]
-        if self.span_ms is not None:
-            near.append(f"{quote(self.event)} >= `{_AT}` - {_interval(self.span_ms)}")
-        used = [value for _, value in self.values]
-        pairs = one.join(with_secrets(before, used, on), F.expr(" AND ".join([*same, *near])), "inner")
-        found = pairs.groupBy(col(_AT), *(col(f"$r{n}") for n in range(len(apart)))).agg(
-            F.first("$row").alias("$row"), *(F.expr(value.sql).alias(ref) for ref, value in self.values)
-        )
-        return without_secrets(found).select(
-            col(_AT).alias(self.event),
-            *(col(f"$r{n}").alias(c) for n, c in enumerate(apart)),
-            *(F.col(f"`$row`.{quote(c)}").alias(c) for c in rest),
-            *(col(ref) for ref, _ in self.values),
         )
 
     def describe(self) -> str:
@@ -102,10 +116,6 @@ class RollingRows(Operator):
         if self.span_ms is None:
             return f"every row; {FOR_EVER}"
         return f"rows until the watermark is {format_ms(self.span_ms)} past them"
-
-
-def _interval(ms: int) -> str:
-    return f"INTERVAL '{ms / 1000:.3f}' SECOND"
 
 
 def is_rolling(node: exp.Expr) -> bool:
@@ -252,7 +262,7 @@ class Rolling:
         args = [compiler.compile(tree) for tree in trees]
         near = None
         if bounded and frame.span_ms is not None:
-            near = f"{quote(frame.event)} >= `{_AT}` - {_interval(frame.span_ms)}"
+            near = f"{quote(frame.event)} >= `{_AT}` - {interval(frame.span_ms)}"
         checks = [check for check in (near, condition.sql if condition is not None else None) if check]
         if checks:
             first = args[0] if args else Typed("1", INT, False)

@@ -41,6 +41,10 @@ class CutRows(Operator):
         self.inputs = (self.child,)
 
     @property
+    def behind_ms(self) -> int:
+        return 0  # No watermark goes through a topic.
+
+    @property
     def source(self) -> Source:
         return Source(0, TableInfo(self.name, self.schema), None)
 

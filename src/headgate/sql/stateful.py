@@ -15,6 +15,8 @@ from headgate.sql.operators import (
     Operator,
     col,
     marked,
+    timed,
+    timed_as,
     unmarked,
     with_secrets,
     without_secrets,
@@ -23,6 +25,7 @@ from headgate.sql.typed import Typed
 from headgate.sql.types import quote
 
 FOR_EVER = "kept for ever"
+_DUE = "$due"
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,17 @@ class AggregateRows(Operator):
                 # Spark wants a key beside a session: one that is the same for all rows.
                 groups.insert(0, F.pmod(F.coalesce(col(self.idle_key), F.lit(0)), F.lit(1)).alias("$all"))
         elif self.window is not None:
-            groups.append(col(self.window))
+            marked_so = timed_as(self.window, rows)
+            rows, due = timed(rows, self.window, self.child.behind_ms, _DUE)
+            groups += [col(c) for c in dict.fromkeys([due, self.window])]
         values = [F.expr(value.sql).alias(ref) for ref, value in self.values]
         if not values:
             values = [F.count(F.lit(1)).alias("$rows")]
-        return without_secrets(rows.groupBy(*groups).agg(*values))
+        found = without_secrets(rows.groupBy(*groups).agg(*values))
+        if _DUE not in found.columns:
+            return found
+        kept = [marked_so if c == self.window else col(c) for c in found.columns if c != _DUE]
+        return found.select(*kept)
 
     def describe(self) -> str:
         keys = [value.sql for _, value in self.keys]

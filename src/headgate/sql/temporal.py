@@ -10,11 +10,23 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from sqlglot import exp
 
-from headgate.sql.conditions import all_of, conjuncts, is_key
-from headgate.sql.operators import Building, FilterRows, Operator, ScanRows, col, unmarked
+from headgate.sql.conditions import FLIP, all_of, comparisons, conjuncts, is_key, time_term
+from headgate.sql.durations import format_ms, span_of
+from headgate.sql.operators import (
+    Building,
+    FilterRows,
+    Operator,
+    ScanRows,
+    col,
+    interval,
+    timed,
+    timed_as,
+    unmarked,
+)
 from headgate.sql.refusals import refuse
 from headgate.sql.relation import Relation, alter_for, event_column
 from headgate.sql.scope import Attribute, Origin, Scope
+from headgate.sql.stateful import FOR_EVER
 from headgate.sql.tables import ROWTIME, SYSTEM
 from headgate.sql.typed import Typed
 from headgate.sql.types import quote
@@ -23,10 +35,27 @@ if TYPE_CHECKING:
     from headgate.sql.select import Selects
 
 
+@dataclass(frozen=True)
+class Age:
+    """How long before a row its version may have begun: `most_ms`, or less than that if `below`."""
+
+    most_ms: int
+    below: bool = False
+    #: Nobody bounded it but `sql.state-ttl`.
+    ttl: bool = False
+
+    def sql(self, since: str, at: str) -> str:
+        return f"{quote(at)} {'<' if self.below else '<='} {quote(since)} + {interval(self.most_ms)}"
+
+
 @dataclass(eq=False)
 class VersionJoin(Operator):
     """Each left row once, when the watermark has passed its time, with the version of the right that has the
-    greatest (time, partition, offset) not after it. A version that deletes is none."""
+    greatest (time, partition, offset) not after it. A version that deletes is none.
+
+    Versions that are too old may be left out before the greatest is looked for: if that one is too old, so
+    are the others. A delete is as old as its record.
+    """
 
     left: Operator
     right: Operator
@@ -39,19 +68,31 @@ class VersionJoin(Operator):
     #: What orders versions of the same time.
     order: Sequence[str]
     op: str | None
+    #: How old a version may be; None is any age.
+    age: Age | None = None
 
     def __post_init__(self) -> None:
         self.inputs = (self.left, self.right)
 
+    @property
+    def behind_ms(self) -> int:
+        return self.left.behind_ms + (self.age.most_ms if self.age is not None else 0)
+
     def build(self, on: Building) -> DataFrame:
         left, right = self.left.build(on), self.right.build(on)
-        known = f"{quote(self.right_time)} <= {quote(self.left_time)}"
-        pairs = left.join(right, F.expr(f"{self.condition.sql} AND {known}"), self.how)
         apart = list(dict.fromkeys([self.left_time, *self.row]))
         own = [c for c in left.columns if c not in apart and c in on.mentioned]
         theirs = [c for c in right.columns if c in on.mentioned]
+        behind = self.left.behind_ms
+        facts, at = timed(left, self.left_time, behind, "$at")
+        changes, since = timed(right, self.right_time, behind, "$since")
+        known = [f"{quote(since)} <= {quote(at)}"]
+        if self.age is not None:
+            known.append(self.age.sql(since, at))
+        pairs = facts.join(changes, F.expr(" AND ".join([self.condition.sql, *known])), self.how)
         versions = F.struct(*(col(c) for c in (self.right_time, *self.order)))
-        found = pairs.groupBy(*(col(c) for c in apart)).agg(
+        pairs, due = timed(pairs, self.left_time, self.behind_ms, "$due")
+        found = pairs.groupBy(*(col(c) for c in dict.fromkeys([due, *apart]))).agg(
             F.first(F.struct(*(unmarked(c) for c in own), F.lit(0).alias("$none"))).alias("$own"),
             F.max_by(F.struct(*(unmarked(c) for c in theirs), F.lit(0).alias("$none")), versions).alias(
                 "$version"
@@ -61,22 +102,27 @@ class VersionJoin(Operator):
         if self.how == "inner":
             found = found.filter(valid)
         return found.select(
-            *(col(c) for c in apart),
+            *(timed_as(c, left) for c in apart),
             *(F.col(f"`$own`.{quote(c)}").alias(c) for c in own),
             *(F.when(valid, F.col(f"`$version`.{quote(c)}")).alias(c) for c in theirs),
         )
 
     def describe(self) -> str:
+        old = "" if self.age is None else f", if it is at most {format_ms(self.age.most_ms)} old"
         return (
             f"Temporal join {self.how}: {self.condition.sql}, the version at {quote(self.left_time)} by "
-            f"{quote(self.right_time)}"
+            f"{quote(self.right_time)}{old}"
         )
 
     def state(self) -> str:
-        return (
-            "left rows until the watermark passes them; every version of the right, kept for ever: it grows "
-            "with the changes of that table"
-        )
+        left = "left rows until the watermark passes them"
+        if self.age is None:
+            return (
+                f"{left}; every version of the right, {FOR_EVER}: it grows with the changes of that table. A "
+                "bound of their age in ON frees them"
+            )
+        ttl = " (sql.state-ttl)" if self.age.ttl else ""
+        return f"{left}; versions until it is {format_ms(self.age.most_ms)} past them{ttl}"
 
 
 def join(selects: Selects, left: Relation, tree: exp.Join, how: str) -> Relation:
@@ -102,9 +148,18 @@ def join(selects: Selects, left: Relation, tree: exp.Join, how: str) -> Relation
     keys = [c for c in on if is_key(c, left.scope, right.scope)]
     others = [c for c in on if not any(c is key for key in keys)]
     _check_key(scan, keys, right.scope, tree)
+    valid_from = ROWTIME if scan.table.watermark is None else scan.table.watermark.column
+    age, others = _age(others, _Times(left.scope, right.scope, time, scan, valid_from))
+    if age is None and selects.ttl_ms is not None:
+        age = Age(selects.ttl_ms, ttl=True)
+        selects.warn(
+            f"Versions of '{scan.table.name}' that began more than {format_ms(selects.ttl_ms)} "
+            "(sql.state-ttl) before a row are not found: it is as if there were none."
+        )
     if others and how != "inner":
         refuse(
-            "LEFT JOIN … FOR SYSTEM_TIME AS OF takes equalities with the key only.",
+            "LEFT JOIN … FOR SYSTEM_TIME AS OF takes equalities with the key, and a bound of the version's "
+            "age.",
             tree,
             "Put other conditions into CASE WHEN … THEN … END around the columns.",
         )
@@ -119,6 +174,7 @@ def join(selects: Selects, left: Relation, tree: exp.Join, how: str) -> Relation
         left.coordinates,
         right.coordinates,
         right.op,
+        age,
     )
     for other in others:
         operator = FilterRows(operator, compiler.condition(other))
@@ -129,6 +185,63 @@ def join(selects: Selects, left: Relation, tree: exp.Join, how: str) -> Relation
     # The left's times go on; the table it was read from cannot choose another.
     scope = Scope((*left.scope.columns, *theirs))
     return replace(left, operator=operator, scope=scope, stateful=True)
+
+
+@dataclass(frozen=True)
+class _Times:
+    """Where the times of both sides are: the left's column, and the column of the right's table."""
+
+    left: Scope
+    right: Scope
+    at: str
+    scan: ScanRows
+    valid_from: str
+
+    def is_left(self, attribute: Attribute) -> bool:
+        # A time without a zone has its moment beside it.
+        origin = attribute.origin
+        return attribute.ref == self.at or (
+            origin is not None
+            and origin.scan.chosen_for == origin.column
+            and origin.scan.chosen is not None
+            and origin.scan.ref(origin.scan.chosen.column) == self.at
+        )
+
+    def is_right(self, attribute: Attribute) -> bool:
+        origin = attribute.origin
+        return origin is not None and origin.scan is self.scan and origin.column == self.valid_from
+
+
+def _age(conditions: list[exp.Expr], times: _Times) -> tuple[Age | None, list[exp.Expr]]:
+    """The bound of a version's age that the conditions say, and those that say something else."""
+    ages: list[Age] = []
+    others: list[exp.Expr] = []
+    for condition in conditions:
+        said = [_ages(kind, one, other, times) for kind, one, other in comparisons(condition)]
+        known = [one for one in said if one is not None]
+        # State is freed by milliseconds.
+        whole = not any(span_of(one).micros % 1000 for one in condition.find_all(exp.Interval))
+        if said and len(known) == len(said) and whole:
+            ages += [age for one in known for age in one]
+        else:
+            others.append(condition)
+    return min(ages, key=lambda age: (age.most_ms, not age.below), default=None), others
+
+
+def _ages(kind: type[exp.Expr], one: exp.Expr, other: exp.Expr, times: _Times) -> list[Age] | None:
+    """What a comparison says of the age: a bound, nothing that is not so anyway, or None: it is no such."""
+    scope = times.left.joined(times.right)
+    since, at = time_term(one, scope), time_term(other, scope)
+    if since is None or at is None:
+        return None
+    if times.is_left(since[0]):
+        since, at, kind = at, since, FLIP[kind]
+    if not times.is_right(since[0]) or not times.is_left(at[0]):
+        return None
+    shift = at[1] - since[1]
+    if kind in (exp.GT, exp.GTE) and shift <= 0:
+        return [Age(-shift, kind is exp.GT)]
+    return [] if (kind is exp.LTE and shift >= 0) or (kind is exp.LT and shift > 0) else None
 
 
 def _left_time(selects: Selects, left: Relation, tree: exp.Expr, node: exp.Expr) -> str:

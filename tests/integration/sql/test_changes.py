@@ -12,9 +12,9 @@ from headgate.sql.planner import Plan, plan
 from headgate.sql.script import parse_statement
 from headgate.sql.statements import Select
 from headgate.statements.runnable import tables_read
-from tests.integration.sql.running import Row, Running, final
-from tests.support.dimensions import CASES, FACTS, Case, Facts, columns, ends, generated
-from tests.support.queries import NOBODY, at, plain
+from tests.integration.sql.running import Row, Running, final, in_time
+from tests.support.dimensions import CASES, FACTS, Case, Facts, Record, columns, ends, generated, late_rows
+from tests.support.queries import NOBODY, at, clock, plain
 
 ROUNDS = 13 if os.environ.get("HEADGATE_SOAK") else 1
 
@@ -29,26 +29,28 @@ def batches(facts: Facts, name: str, chance: random.Random) -> list[list[Row]]:
     records = getattr(facts, name)
     cuts = sorted(chance.sample(range(len(records) + 1), min(3, len(records) + 1)))
     parts = [records[a:b] for a, b in pairwise([0, *cuts, len(records)])]
-    upsert = FACTS.tables[name].changelog == "upsert"
-
-    def row(values: Row, deletes: bool, time: Any) -> Row:
-        op = {"$op": "d" if deletes else "u"} if upsert else {}
-        return {**values, **op, "$partition": 0, "$rowtime": time}
-
-    data = [[row(columns(name, r), r.deletes, at(r.t)) for r in part] for part in parts if part]
-    return [*data, *([row(values, False, at(0))] for values in ends(name))]
+    return [rows_of(name, part) for part in parts if part]
 
 
-def check(running: Running, case: Case, facts: Facts, chance: random.Random) -> None:
+def rows_of(name: str, records: list[Record]) -> list[Row]:
+    return [row(name, columns(name, r), r.deletes, at(r.t)) for r in records]
+
+
+def row(name: str, values: Row, deletes: bool, time: Any) -> Row:
+    op = {"$op": "d" if deletes else "u"} if FACTS.tables[name].changelog == "upsert" else {}
+    return {**values, **op, "$partition": 0, "$rowtime": time}
+
+
+def check(running: Running, case: Case, facts: Facts, late: Facts, chance: random.Random) -> None:
     made = planned(case)
-    names = set(tables_read(made))
-    data = {name: batches(facts, name, chance) for name in sorted(names)}
-    given = {
-        name: [[r for r in rows if NOBODY not in r.values()] for rows in parts]
-        for name, parts in data.items()
-    }
-    wanted = plain(case.rows(facts))
-    streamed, at_once = running.stream(made, data), running.batch(made, given)
+    names = sorted(set(tables_read(made)))
+    parts = {name: batches(facts, name, chance) for name in names}
+    after = {name: rows_of(name, getattr(late, name)) for name in names}
+    last = {name: [[row(name, values, False, at(0))] for values in ends(name)] for name in names}
+    given = {name: [*parts[name], *([after[name]] if name in case.late else [])] for name in names}
+    wanted = plain(case.rows(facts.with_late(late, case.late)))
+    streamed, at_once = running.stream(made, in_time(parts, last, after)), running.batch(made, given)
+    assert (running.late > 0) == any(name not in case.late for name in names)
     if case.changes:
         found = [list(final(made, rows).values()) for rows in (at_once, streamed)]
     else:
@@ -62,4 +64,66 @@ def check(running: Running, case: Case, facts: Facts, chance: random.Random) -> 
 @pytest.mark.parametrize("name", CASES)
 def test_streaming_is_batch_is_plain(running: Running, name: str, seed: int) -> None:
     chance = random.Random(f"{name}{seed}")
-    check(running, CASES[name], generated(chance, chance.randrange(6, 16)), chance)
+    facts = generated(chance, chance.randrange(6, 16))
+    check(running, CASES[name], facts, late_rows(chance, 2), chance)
+
+
+OF_AN_AGE = (
+    "SELECT f.id, c.n FROM f AS f {} JOIN c FOR SYSTEM_TIME AS OF f.t AS c ON c.k = f.k AND "
+    "c.u >= f.t - INTERVAL '300' SECOND"
+)
+SPENT = (
+    "SELECT id, SUM(v) OVER (PARTITION BY k ORDER BY t RANGE BETWEEN INTERVAL '300' SECOND PRECEDING AND "
+    "CURRENT ROW) AS s FROM f"
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        (OF_AN_AGE.format(""), [(1, "c9"), (2, "c39")]),
+        (OF_AN_AGE.format("LEFT"), [(1, "c9"), (2, "c39"), (3, None)]),
+        (SPENT, [(1, 5), (2, 11), (3, 7)]),
+        (
+            "SELECT x.id, x.n, h.n AS m FROM ("
+            + OF_AN_AGE.format("").replace("c.n ", "c.n, f.t, f.h ")
+            + ") AS x JOIN h FOR SYSTEM_TIME AS OF x.t AS h ON h.h = x.h AND h.u >= x.t - INTERVAL '200' "
+            "SECOND",
+            [(1, "c9", "h"), (2, "c39", "h")],
+        ),
+    ],
+    ids=["inner", "left", "rolling", "chain"],
+)
+def test_rows_do_not_wait_for_the_bound_and_what_is_past_it_is_freed(
+    running: Running, sql: str, rows: list[tuple[Any, ...]]
+) -> None:
+    """Fifty seconds of rows, then one a minute later: what waits for event time comes out, though the bound
+    is minutes longer. Then rows that are hours later: of the versions, none is left."""
+
+    def fact(id_: int, k: int, v: int, t: int) -> Row:
+        return {"id": id_, "k": k, "h": 0, "v": v, "t": at(t)}
+
+    def version(n: int) -> Row:
+        return {"k": 1, "n": f"c{n}", "u": clock(n), "$op": "u"}
+
+    def ends(*times: int) -> dict[str, list[list[Row]]]:
+        return {
+            "f": [[fact(NOBODY, NOBODY, 0, t)] for t in times],
+            "c": [[{"k": NOBODY, "n": "", "u": clock(t), "$op": "u"}] for t in times],
+            "h": [[{"h": NOBODY, "n": "", "u": at(t), "$op": "u"}] for t in times],
+        }
+
+    begun = {
+        "f": [[fact(1, 1, 5, 9), fact(2, 1, 6, 39), fact(3, 2, 7, 40)]],
+        "c": [[version(n) for n in range(50)]],
+        "h": [[{"h": 0, "n": "h", "u": at(3), "$op": "u"}]],
+    }
+    made = planned(Case(sql, lambda _: []))
+    names = tables_read(made)
+    soon = {name: begun[name] + ends(100, 110)[name] for name in names}
+    assert plain([row for row in running.stream(made, soon) if row[0] != NOBODY]) == plain(rows)
+    much = max(sum(kept) for kept in running.kept)
+    later = {name: soon[name] + ends(50_000, 60_000)[name] for name in names}
+    assert plain([row for row in running.stream(made, later) if row[0] != NOBODY]) == plain(rows)
+    # A row of the end for each side of a join and each operator may be left, and no more.
+    assert sum(running.kept[-1]) <= 3 * len(names) * len(running.kept[-1]) < much, running.kept

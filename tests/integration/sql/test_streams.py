@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from headgate.sql.planner import Options, Plan, plan
 from headgate.sql.script import parse_statement
+from headgate.sql.stateful import JoinRows, KeepFirst
 from headgate.sql.statements import Select
 from headgate.sql.tables import Catalog, TableInfo
-from tests.integration.sql.running import Row, Running, final
+from headgate.statements.runnable import tables_read
+from tests.integration.sql.running import Row, Running, final, in_time
 from tests.support.queries import (
     DELAY,
     ENDS,
@@ -51,23 +53,49 @@ def events(draw: st.DrawFn) -> list[Event]:
     return found
 
 
+@st.composite
+def late_events(draw: st.DrawFn) -> list[tuple[int, int, str, int]]:
+    """Rows that come when event time has long passed them."""
+    row = st.tuples(st.integers(0, 3), st.integers(-2, 9), st.sampled_from("xyz"), st.integers(0, 40))
+    return draw(st.lists(row, max_size=3))
+
+
 def batches(rows: list[Event], cuts: list[int]) -> list[list[Row]]:
-    """The rows cut into batches, and then rows whose times are far behind."""
+    """The rows cut into batches."""
     edges = [0, *sorted({cut % (len(rows) + 1) for cut in cuts}), len(rows)]
     parts = [rows[a:b] for a, b in pairwise(edges)]
-    data = [[{"k": e.k, "v": e.v, "w": e.w, "t": at(e.t)} for e in part] for part in parts if part]
-    return [*data, *([{"k": NOBODY, "v": NOTHING, "w": "end", "t": at(end)}] for end in ENDS)]
+    return [[row_of(e) for e in part] for part in parts if part]
+
+
+def row_of(e: Event) -> Row:
+    return {"k": e.k, "v": e.v, "w": e.w, "t": at(e.t)}
 
 
 def check(
-    running: Running, kind: Kind, a: list[Event], b: list[Event], cuts: list[int], options: Options | None
+    running: Running,
+    kind: Kind,
+    a: list[Event],
+    b: list[Event],
+    cuts: list[int],
+    options: Options | None,
+    late: tuple[list[Event], list[Event]] = ([], []),
 ) -> None:
     made = planned(kind, options)
-    data = {"a": batches(a, cuts), "b": batches(b, cuts[::-1])}
+    parts = {"a": batches(a, cuts), "b": batches(b, cuts[::-1])}
     # Rows of the ends that no other row meets: only outer joins show them.
-    given = {name: [[r for r in rows if r["k"] != NOBODY] for rows in parts] for name, parts in data.items()}
-    wanted = plain(kind.rows(a, b))
+    ends = [[{"k": NOBODY, "v": NOTHING, "w": "end", "t": at(end)}] for end in ENDS]
+    after = {"a": [row_of(e) for e in late[0]], "b": [row_of(e) for e in late[1]]}
+    data = in_time(parts, dict.fromkeys(parts, ends), after)
+    counts = kind.late or kind.changes
+    given = {name: [*parts[name], *([after[name]] if counts else [])] for name in parts}
+    wanted = plain(kind.rows(kind.given(a, late[0]), kind.given(b, late[1])))
     streamed, at_once = running.stream(made, data), running.batch(made, given)
+    read = [rows for name, rows in after.items() if name in tables_read(made) and rows]
+    assert (running.late > 0) == (bool(read) and not counts)
+    steps = {type(step) for step in made.root.walk()}
+    if JoinRows in steps and KeepFirst not in steps:
+        # An aggregation counts what it has gathered of a group; a join counts rows.
+        assert running.late == sum(map(len, read))
     if kind.changes:
         assert plain(list(final(made, at_once).values())) == wanted
         assert plain(list(final(made, streamed).values())) == wanted
@@ -98,6 +126,7 @@ def test_out_of_order_and_in_two_batches(running: Running, name: str) -> None:
     b=events(),
     cuts=st.lists(st.integers(0, 20), max_size=2),
     ttl=st.sampled_from([None, 3_600_000]),
+    late=st.tuples(late_events(), late_events()),
 )
 @settings(
     max_examples=CASES,
@@ -106,9 +135,20 @@ def test_out_of_order_and_in_two_batches(running: Running, name: str) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_any_rows_in_any_batches(
-    running: Running, name: str, a: list[Event], b: list[Event], cuts: list[int], ttl: int | None
+    running: Running,
+    name: str,
+    a: list[Event],
+    b: list[Event],
+    cuts: list[int],
+    ttl: int | None,
+    late: tuple[list[tuple[int, int, str, int]], list[tuple[int, int, str, int]]],
 ) -> None:
-    check(running, KINDS[name], a, b, cuts, Options(state_ttl_ms=ttl))
+    # Behind the rows of the ends, which have their places too.
+    late_a, late_b = (
+        [Event(*row, place) for place, row in enumerate(rows, len(before) + len(ENDS))]
+        for before, rows in ((a, late[0]), (b, late[1]))
+    )
+    check(running, KINDS[name], a, b, cuts, Options(state_ttl_ms=ttl), (late_a, late_b))
 
 
 def test_a_key_that_came_out_does_not_come_out_again(running: Running) -> None:

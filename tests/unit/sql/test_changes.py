@@ -4,13 +4,14 @@ import pytest
 
 from headgate.errors import InvalidRequest
 from headgate.sql.changes import RowChanges
+from headgate.sql.durations import format_ms
 from headgate.sql.insert import plan_create
-from headgate.sql.planner import Plan, plan
+from headgate.sql.planner import Options, Plan, plan
 from headgate.sql.rolling import RollingRows
 from headgate.sql.script import parse_statement
 from headgate.sql.stateful import AggregateRows, JoinRows, KeepTop
 from headgate.sql.statements import CreateTable, Select
-from headgate.sql.temporal import VersionJoin
+from headgate.sql.temporal import Age, VersionJoin
 from headgate.sql.updating import LatestOfBoth
 from headgate.statements.runnable import tables_read
 from tests.support.dimensions import CASES, FACTS
@@ -49,6 +50,65 @@ def test_temporal_joins_chain_in_one_query() -> None:
         "h": True,
     }
     assert "grows with the changes of that table" in made.explain()
+
+
+@pytest.mark.parametrize(
+    ("condition", "age"),
+    [
+        ("c.u >= f.t - INTERVAL '90' DAY", Age(90 * 86_400_000)),
+        ("f.t < c.u + INTERVAL '1' HOUR", Age(3_600_000, below=True)),
+        ("c.u BETWEEN f.t - INTERVAL '1' HOUR AND f.t", Age(3_600_000)),
+        (
+            "c.u + INTERVAL '9' SECOND >= f.t - INTERVAL '1' SECOND AND c.u > f.t - INTERVAL '10' SECOND",
+            Age(10_000, below=True),
+        ),
+    ],
+)
+def test_a_bound_of_their_age_frees_versions(condition: str, age: Age) -> None:
+    for how in ("", "LEFT"):
+        made = planned(
+            f"SELECT f.id, c.n FROM f AS f {how} JOIN c FOR SYSTEM_TIME AS OF f.t AS c "
+            f"ON c.k = f.k AND {condition}"
+        )
+        (join,) = (step for step in made.root.walk() if isinstance(step, VersionJoin))
+        assert (join.age, join.behind_ms) == (age, age.most_ms)
+        assert "FilterRows" not in kinds(made)
+        assert f"versions until it is {format_ms(age.most_ms)} past them" in made.explain()
+        assert "kept for ever" not in made.explain()
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "c.u <= f.t - INTERVAL '1' HOUR",
+        "c.u >= f.t + INTERVAL '1' HOUR",
+        "c.u >= f.t - INTERVAL '1' MONTH",
+        "c.u >= f.t - INTERVAL '0.0005' SECOND",
+        "c.n <> 'x'",
+    ],
+)
+def test_what_is_no_bound_of_an_age_is_asked_of_the_version_that_is_found(condition: str) -> None:
+    sql = f"SELECT f.id FROM f AS f {{}} JOIN c FOR SYSTEM_TIME AS OF f.t AS c ON c.k = f.k AND {condition}"
+    made = planned(sql.format(""))
+    (join,) = (step for step in made.root.walk() if isinstance(step, VersionJoin))
+    assert join.age is None
+    assert kinds(made).index("FilterRows") < kinds(made).index("VersionJoin")
+    with pytest.raises(InvalidRequest, match="bound of the version's age"):
+        planned(sql.format("LEFT"))
+
+
+def test_a_ttl_is_a_bound_of_versions_that_have_none() -> None:
+    sql = "SELECT f.id FROM f AS f JOIN c FOR SYSTEM_TIME AS OF f.t AS c ON c.k = f.k"
+    for more, age in (
+        ("", Age(3_600_000, ttl=True)),
+        (" AND c.u >= f.t - INTERVAL '1' DAY", Age(86_400_000)),
+    ):
+        statement = parse_statement(sql + more)
+        assert isinstance(statement, Select)
+        made = plan(statement.query, FACTS, Options(state_ttl_ms=3_600_000))
+        (join,) = (step for step in made.root.walk() if isinstance(step, VersionJoin))
+        assert join.age == age
+        assert any("sql.state-ttl" in warning for warning in made.warnings) == age.ttl
 
 
 def test_what_is_left_out_anyway_is_left_out_before_versions_are_looked_up() -> None:
