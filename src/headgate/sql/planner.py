@@ -14,6 +14,7 @@ from headgate.sql.operators import Building, Operator, OutputRows, ScanRows
 from headgate.sql.pruning import mentioned
 from headgate.sql.relation import Refs, Relation
 from headgate.sql.select import Selects
+from headgate.sql.signed import settled
 from headgate.sql.stages import Stage, StageQuery, cuts, output_mode, settle, sources
 from headgate.sql.statements import Query
 from headgate.sql.tables import OFFSET, PARTITION, ROWTIME, Changelog, Scan, Source, TableInfo, Tables
@@ -156,11 +157,7 @@ def planned(query: Query | exp.Query, tables: Tables, options: Options) -> Plann
             "Write SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM t) "
             "WHERE n = 1.",
         )
-    if relation.sign is not None:
-        raise InvalidRequest(
-            "Windows over rows that change are for GROUP BY: each row may be taken back.",
-            "Group by window_start and window_end, with an aggregate.",
-        )
+    relation = settled(selects, relation)
     if limit is not None and relation.changelog == "upsert":
         raise InvalidRequest("LIMIT over rows that change is not supported.", "Leave it out.")
     columns = [

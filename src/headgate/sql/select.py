@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from sqlglot import exp
 
 from headgate.errors import InvalidRequest
-from headgate.sql import dedup, exists, grouping, joins, rolling, unions, unnest, windows
+from headgate.sql import dedup, exists, grouping, joins, rolling, signed, unions, unnest, windows
 from headgate.sql.conditions import conjuncts
 from headgate.sql.dialect import WindowTable
 from headgate.sql.expressions import Compiler
@@ -86,8 +86,6 @@ class Selects:
 
     def check_waiting(self, relation: Relation, what: str) -> None:
         """Rows that wait for nothing."""
-        if relation.sign is not None:
-            refuse_changing(relation, what)
         if relation.numbered or relation.session is not None:
             raise InvalidRequest(
                 f"{what} of a ROW_NUMBER() without its `= 1`, or of a SESSION without its GROUP BY.",
@@ -334,8 +332,8 @@ class Selects:
         kept = [a.ref for a in attributes if a.ref not in dict(added) and a.ref not in numbered]
         # What the key, the order and the time of rows need goes along unseen.
         kept += [ref for ref in (*relation.key, *relation.coordinates, *relation.events) if ref not in kept]
-        for rank in numbered.values():
-            kept += [ref for ref in (*rank.keys, *rank.order) if ref not in kept]
+        ranked = [ref for rank in numbered.values() for ref in (*rank.keys, *rank.order)]
+        kept += [ref for ref in ranked if ref not in kept]
         if over.used:
             if numbered:
                 refuse("ROW_NUMBER and an aggregate OVER (…) need a query each.", trees[0])
@@ -343,7 +341,7 @@ class Selects:
         if numbered and relation.session is not None:
             refuse("ROW_NUMBER over a SESSION window is not supported.", trees[0])
         operator = ProjectRows(relation.operator, kept, added)
-        attributes += relation.scope.unseen(relation.key, attributes)
+        attributes += relation.scope.unseen(dict.fromkeys((*relation.key, *ranked)), attributes)
         return replace(relation, operator=operator, scope=under("", attributes), numbered=numbered)
 
     def _star(self, relation: Relation, tree: exp.Expr) -> list[Attribute]:
@@ -357,7 +355,8 @@ class Selects:
         return found
 
     def _distinct(self, relation: Relation) -> Relation:
-        refuse_changing(relation, "DISTINCT")
+        if relation.changes:
+            return signed.distinct(self, relation)
         visible = [a for _, a in relation.scope.visible()]
         event: str | None = None
         if self.ttl_ms is not None:
