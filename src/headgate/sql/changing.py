@@ -66,8 +66,8 @@ def join(
         return updating.latest(selects, left, right, how, meeting)
     if how == "left":
         refuse(
-            "LEFT JOIN of rows that change takes the row of its right side by that side's whole key, and rows "
-            "on its left that have a key.",
+            "LEFT JOIN of rows that change takes the row of its right side by that side's whole key, and its "
+            "left has a key.",
             tree,
             "Join by the PRIMARY KEY of the right table, or write JOIN: it gives every pair.",
         )

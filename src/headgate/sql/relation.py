@@ -122,7 +122,8 @@ def refuse_changing(relation: Relation, what: str) -> None:
     if relation.changes:
         raise InvalidRequest(
             f"{what} over rows that change is not supported.",
-            "It works over a table whose changelog.mode is 'append', or over a window's result.",
+            "It works over a table whose changelog.mode is 'append', or over a window's result. Over rows "
+            "that change there are GROUP BY, TUMBLE, HOP, CUMULATE, JOIN, DISTINCT and ROW_NUMBER.",
         )
 
 

@@ -141,6 +141,8 @@ class KeepLeft(Operator):
     most: int
     sign: str
     op: str
+    #: What a row is made of: it is taken back by all of it, wherever it came from.
+    columns: frozenset[str]
     unordered: frozenset[str] = frozenset()
     changing = True
 
@@ -149,7 +151,7 @@ class KeepLeft(Operator):
 
     def build(self, on: Building) -> DataFrame:
         rows = self.child.build(on)
-        rest = [c for c in rows.columns if c not in (*self.keys, self.sign) and c in on.mentioned]
+        rest = [c for c in rows.columns if c in self.columns and c not in self.keys and c in on.mentioned]
         # Rows that are the same in their order are told apart by the rest of them, never by chance.
         whole = F.struct(
             *(unmarked(o).alias(f"$o{n}") for n, o in enumerate(self.order)),
@@ -207,6 +209,7 @@ def keep(selects: Selects, relation: Relation, number: Attribute, most: int) -> 
         most,
         below.sign,
         op,
+        frozenset(a.ref for _, a in below.scope.columns if a.ref not in below.coordinates),
         maps_of(below.scope),
     )
     selects.warn(
