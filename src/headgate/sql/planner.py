@@ -158,8 +158,6 @@ def planned(query: Query | exp.Query, tables: Tables, options: Options) -> Plann
             "WHERE n = 1.",
         )
     relation = settled(selects, relation)
-    if limit is not None and relation.changelog == "upsert":
-        raise InvalidRequest("LIMIT over rows that change is not supported.", "Leave it out.")
     columns = [
         (attribute.name, column(attribute.ref, attribute.type, attribute.nullable, attribute))
         for _, attribute in relation.scope.visible()
@@ -183,7 +181,9 @@ def finish(
             f"Rows of this query replace each other by {lost}, which is not among its columns.",
             f"Add {lost} to SELECT as it is.",
         )
-    root = OutputRows(relation.operator, columns, relation.op, upsert, limit, _record(relation, columns))
+    # Of rows that change, who reads them counts those that are there.
+    most = None if upsert else limit
+    root = OutputRows(relation.operator, columns, relation.op, upsert, most, _record(relation, columns))
     settle(root)
     _check_maps(root)
     schema = StructType([StructField(name, value.type, value.nullable) for name, value in columns])
