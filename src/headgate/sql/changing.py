@@ -55,9 +55,11 @@ def join(
         if set(left.key) == set(one.left):
             return updating.latest(selects, left, right, how, one)
         return lookups.join(selects, left, right, how, one, left.key)
-    if one is not None and plain and not counted:
+    if one is not None and plain and not counted and not bounded:
         return updating.latest(selects, left, right, how, one)
-    if one is not None and plain and how == "left" and (left.coordinates or left.stateful):
+    apart = bool(left.coordinates) or left.stateful
+    if one is not None and plain and apart and (how == "left" or not counted):
+        # No column is known to tell the left's rows apart: where they came from does.
         return lookups.join(selects, left, right, how, one, ())
     new = right.changelog == "append" and right.sign is None and not bounded
     by_key = plain or (left.changelog == "upsert" and set(left.key) == set(meeting.left))
@@ -75,17 +77,21 @@ def join(
 
 
 def _is_counted(tree: exp.Join) -> bool:
-    """Whether the query of this join gathers its rows: then each of them counts, also those that are the
-    same by what they are joined by."""
-    select = tree.parent
-    if not isinstance(select, exp.Select):
-        return False
-    gathers = any(select.args.get(word) is not None for word in ("group", "having", "distinct"))
-    return gathers or any(
-        isinstance(part, exp.Window) or grouping.aggregates_in(part)
-        for column in select.expressions
-        for part in [column.this if isinstance(column, exp.Alias) else column]
-    )
+    """Whether the query of this join, or one around it, gathers its rows: then each of them counts, also
+    those that are the same by what they are joined by."""
+    around = tree.parent
+    while around is not None:
+        if isinstance(around, exp.Select) and _gathers(around):
+            return True
+        around = around.parent
+    return False
+
+
+def _gathers(select: exp.Select) -> bool:
+    if any(select.args.get(word) is not None for word in ("group", "having", "distinct")):
+        return True
+    columns = [c.this if isinstance(c, exp.Alias) else c for c in select.expressions]
+    return any(isinstance(c, exp.Window) or grouping.aggregates_in(c) for c in columns)
 
 
 def _pair(tree: exp.Expr, left: Scope, right: Scope) -> tuple[Attribute, Attribute] | None:

@@ -177,6 +177,12 @@ def finish(
     missing = [ref for ref in relation.key if ref not in names]
     if upsert and missing:
         lost = ", ".join(ref.rpartition("#")[0] or ref for ref in missing)
+        if any(ref.startswith(PARTITION) for ref in missing):
+            raise InvalidRequest(
+                "The left side of the join only takes new rows, and no key tells them apart: what comes of "
+                "them changes, and is told apart by where they came from.",
+                "Add `$partition` and `$offset` of that table to SELECT, or group the rows in one query.",
+            )
         raise InvalidRequest(
             f"Rows of this query replace each other by {lost}, which is not among its columns.",
             f"Add {lost} to SELECT as it is.",

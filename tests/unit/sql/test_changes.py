@@ -174,11 +174,20 @@ def test_pairs_of_rows_that_change_are_told_apart_by_both_keys() -> None:
 
 def test_a_query_that_counts_a_join_counts_every_row() -> None:
     # The facts have no key: the last of each hotel would not be all of them.
-    inner = planned("SELECT h.n, COUNT(*) AS c FROM f AS f JOIN h AS h ON h.h = f.h GROUP BY h.n")
-    assert any(isinstance(step, JoinSigned) for step in inner.root.walk())
+    for sql in (
+        "SELECT h.n, COUNT(*) AS c FROM f AS f JOIN h AS h ON h.h = f.h GROUP BY h.n",
+        "SELECT n, COUNT(*) AS c FROM (SELECT h.n FROM f AS f JOIN h AS h ON h.h = f.h) GROUP BY n",
+        "WITH j AS (SELECT h.n FROM f AS f JOIN h AS h ON h.h = f.h) SELECT DISTINCT n FROM j",
+    ):
+        assert any(isinstance(step, JoinSigned) for step in planned(sql).root.walk())
     left = planned(CASES["facts-with-their-row"].sql)
     (latest,) = (step for step in left.root.walk() if isinstance(step, LatestPair))
     assert names(list(latest.keys)) == ["$partition", "$offset"]
+    told = planned(
+        "SELECT f.`$partition` AS p, f.`$offset` AS o, f.id, h.n FROM f AS f JOIN h AS h ON h.h = f.h AND "
+        "h.u BETWEEN f.t - INTERVAL '1' DAY AND f.t"
+    )
+    assert told.key == ("p", "o")
     alone = planned("SELECT f.h, h.n FROM f AS f JOIN h AS h ON h.h = f.h")
     assert alone.key == ("h",)
     assert any("the same (h) the last" in warning for warning in alone.warnings)
@@ -249,6 +258,11 @@ def test_signs_go_through_unions_and_arrays() -> None:
             "LEFT JOIN of rows that change takes the row of its right side by that side's whole key",
         ),
         ("SELECT d.id FROM d AS d LEFT JOIN d AS x ON x.h = d.h", "by that side's whole key"),
+        (
+            "SELECT f.id, h.n FROM f AS f JOIN h AS h ON h.h = f.h AND h.u BETWEEN f.t - INTERVAL '1' DAY "
+            "AND f.t",
+            "Add `$partition` and `$offset`",
+        ),
         (
             "SELECT d.id FROM d AS d LEFT JOIN (SELECT h FROM h UNION ALL SELECT h FROM f) AS x ON x.h = d.h",
             "by that side's whole key",
