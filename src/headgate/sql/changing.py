@@ -55,7 +55,7 @@ def join(
         if set(left.key) == set(one.left):
             return updating.latest(selects, left, right, how, one)
         return lookups.join(selects, left, right, how, one, left.key)
-    if one is not None and plain and not counted and not bounded:
+    if one is not None and plain and not (counted or one.others):
         return updating.latest(selects, left, right, how, one)
     apart = bool(left.coordinates) or left.stateful
     if one is not None and plain and apart and (how == "left" or not counted):
@@ -63,9 +63,17 @@ def join(
         return lookups.join(selects, left, right, how, one, ())
     new = right.changelog == "append" and right.sign is None and not bounded
     by_key = plain or (left.changelog == "upsert" and set(left.key) == set(meeting.left))
-    if new and by_key and pairs and not (how == "inner" and counted):
+    if new and by_key and pairs and not others and not (how == "inner" and counted):
         # Of a right side that only takes new rows the last that came counts.
         return updating.latest(selects, left, right, how, meeting)
+    if how == "left" and right.changelog == "append" and right.sign is None:
+        refuse(
+            "this LEFT JOIN takes the last row of its right side by equalities of columns, and conditions on "
+            "that side.",
+            tree,
+            "Put others into WHERE; or bound it, if no side changes: b.t BETWEEN a.t AND a.t + INTERVAL '1' "
+            "HOUR.",
+        )
     if how == "left":
         refuse(
             "LEFT JOIN of rows that change takes the row of its right side by that side's whole key, and its "

@@ -161,6 +161,9 @@ class Selects:
         relation = self.table(tree)
         for join in more:
             if isinstance(join.this, exp.Unnest):
+                # Rows are numbered before they are taken apart.
+                relation, conditions = dedup.kept(self, relation, conditions)
+                self.check_waiting(relation, "UNNEST")
                 relation = unnest.unnest(self, relation, join)
             elif isinstance(join.this, exp.Lateral):
                 refuse("LATERAL is not supported.", join, "CROSS JOIN UNNEST(…) takes arrays apart.")

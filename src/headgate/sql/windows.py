@@ -51,7 +51,8 @@ class WindowSpec:
 def assign(selects: Selects, tree: WindowTable) -> Relation:
     """`TABLE(TUMBLE(…))` in FROM: the rows of its table, with window_start, window_end and window_time."""
     relation = selects.table(tree.this)
-    if relation.changes and not relation.numbered and tree.args["name"] != "SESSION":
+    selects.check_waiting(relation, str(tree.args["name"]))
+    if relation.changes and tree.args["name"] != "SESSION":
         # A row may be in several windows: its key alone does not tell it apart any more.
         relation = replace(signed.ready(selects, relation), key=())
     else:

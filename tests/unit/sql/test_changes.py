@@ -228,6 +228,15 @@ def test_a_number_above_a_cut_is_made_above_it() -> None:
     assert "n" not in names(stage.runnable.columns.names)
 
 
+def test_rows_are_numbered_before_they_are_taken_apart() -> None:
+    made = planned(
+        "SELECT k, x FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM f) AS g "
+        "CROSS JOIN UNNEST(ARRAY[g.h, g.k]) AS e(x) WHERE n = 1"
+    )
+    steps = kinds(made)
+    assert steps.index("UnnestRows") < steps.index("KeepFirst")
+
+
 def test_signs_go_through_unions_and_arrays() -> None:
     union, elements = planned(CASES["union-of-changes"].sql), planned(CASES["elements-of-changes"].sql)
     for made in (union, elements):
@@ -255,7 +264,15 @@ def test_signs_go_through_unions_and_arrays() -> None:
         (
             "SELECT d.id FROM d AS d LEFT JOIN r AS r ON r.id = d.id AND r.u BETWEEN d.t AND d.t + "
             "INTERVAL '1' DAY",
-            "LEFT JOIN of rows that change takes the row of its right side by that side's whole key",
+            "takes the last row of its right side by equalities of columns",
+        ),
+        (
+            "SELECT f.id, r.stars FROM f AS f LEFT JOIN r AS r ON r.id = f.id AND r.stars > f.v",
+            "takes the last row of its right side by equalities of columns",
+        ),
+        (
+            "SELECT f.id, h.n FROM f AS f LEFT JOIN h AS h ON h.h = f.h AND f.v > 3",
+            "`$partition` and `$offset`",
         ),
         ("SELECT d.id FROM d AS d LEFT JOIN d AS x ON x.h = d.h", "by that side's whole key"),
         (
