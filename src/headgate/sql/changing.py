@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from headgate.sql import grouping, lookups, meetings, signed, updating
+from headgate.sql import lookups, meetings, signed, updating
 from headgate.sql.conditions import find, is_key, sides_of
 from headgate.sql.refusals import refuse
 from headgate.sql.relation import Relation
@@ -49,7 +49,8 @@ def join(
             others.append(condition)
     meeting = Meeting(equal, pairs, others)
     one = meeting.by(right.key) if right.changelog == "upsert" else None
-    counted = _is_counted(tree)
+    # Each row counts then, also those that are the same by what they are joined by.
+    counted = selects.gathering > 0
     plain = left.changelog == "append" and left.sign is None
     if one is not None and left.changelog == "upsert":
         if set(left.key) == set(one.left):
@@ -82,24 +83,6 @@ def join(
             "Join by the PRIMARY KEY of the right table, or write JOIN: it gives every pair.",
         )
     return meetings.join(selects, left, right, own)
-
-
-def _is_counted(tree: exp.Join) -> bool:
-    """Whether the query of this join, or one around it, gathers its rows: then each of them counts, also
-    those that are the same by what they are joined by."""
-    around = tree.parent
-    while around is not None:
-        if isinstance(around, exp.Select) and _gathers(around):
-            return True
-        around = around.parent
-    return False
-
-
-def _gathers(select: exp.Select) -> bool:
-    if any(select.args.get(word) is not None for word in ("group", "having", "distinct")):
-        return True
-    columns = [c.this if isinstance(c, exp.Alias) else c for c in select.expressions]
-    return any(isinstance(c, exp.Window) or grouping.aggregates_in(c) for c in columns)
 
 
 def _pair(tree: exp.Expr, left: Scope, right: Scope) -> tuple[Attribute, Attribute] | None:

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from sqlglot import exp
 
 from headgate.errors import InvalidRequest
-from headgate.sql import dedup, exists, grouping, joins, rolling, signed, unions, unnest, windows
+from headgate.sql import dedup, distinct, exists, grouping, joins, rolling, unions, unnest, windows
 from headgate.sql.conditions import conjuncts
 from headgate.sql.dialect import WindowTable
 from headgate.sql.expressions import Compiler
@@ -19,14 +19,12 @@ from headgate.sql.relation import (
     Refs,
     Relation,
     coordinates_of,
-    event_column,
     filtered_op,
     refuse_changing,
 )
 from headgate.sql.scope import Attribute, Origin, Scope, under
-from headgate.sql.stateful import DistinctRows
 from headgate.sql.statements import CreateView
-from headgate.sql.tables import OP, ROWTIME, SYSTEM, TableInfo, Tables
+from headgate.sql.tables import OP, SYSTEM, TableInfo, Tables
 from headgate.sql.typed import Typed
 from headgate.sql.types import INT
 
@@ -76,6 +74,8 @@ class Selects:
         self.warnings: list[str] = []
         #: How many internal topics the query goes through.
         self.stages = 0
+        #: How many queries around this place gather rows, views and CTEs included.
+        self.gathering = 0
         self._ctes: list[dict[str, exp.CTE]] = []
         self._views: list[str] = []
 
@@ -129,6 +129,14 @@ class Selects:
                 refuse(f"{clause} is not supported.", tree, instead)
 
     def _select(self, tree: exp.Select) -> Relation:
+        gathers = _gathers(tree)
+        self.gathering += gathers
+        try:
+            return self._selected(tree)
+        finally:
+            self.gathering -= gathers
+
+    def _selected(self, tree: exp.Select) -> Relation:
         self._check_clauses(tree, _KNOWN)
         source = tree.args.get("from_")
         if source is None:
@@ -150,7 +158,7 @@ class Selects:
         if tree.args.get("distinct") is not None:
             if tree.args["distinct"].args.get("on") is not None:
                 refuse("DISTINCT ON is not supported.", tree, "ROW_NUMBER() = 1 keeps one row of a key.")
-            relation = self._distinct(relation)
+            relation = distinct.distinct(self, relation)
         return relation
 
     # --- FROM
@@ -280,7 +288,7 @@ class Selects:
             coordinates_of(scan),
         )
 
-    # --- WHERE, SELECT, DISTINCT
+    # --- WHERE, SELECT
 
     def _where(self, relation: Relation, conditions: list[exp.Expr]) -> Relation:
         relation, conditions = dedup.kept(self, relation, conditions)
@@ -357,29 +365,6 @@ class Selects:
             refuse(f"there is no table '{table}' for {table}.*.", tree)
         return found
 
-    def _distinct(self, relation: Relation) -> Relation:
-        if relation.changes:
-            return signed.distinct(self, relation)
-        visible = [a for _, a in relation.scope.visible()]
-        event: str | None = None
-        if self.ttl_ms is not None:
-            scans = [s for s in relation.operator.walk() if isinstance(s, ScanRows)]
-            if len(scans) == 1 and not relation.stateful:
-                rowtime = Attribute(
-                    ROWTIME, scans[0].ref(ROWTIME), SYSTEM[ROWTIME], False, Origin(scans[0], ROWTIME)
-                )
-                chosen = scans[0].chosen_for
-                if chosen in (None, ROWTIME):
-                    found = event_column(relation, rowtime, self.default_delay_ms)
-                    event = found[0] if found is not None else None
-            if event is None:
-                self.warn("DISTINCT keeps every row for ever: sql.state-ttl does not reach it in this query.")
-        else:
-            self.warn("DISTINCT keeps every row for ever; SET 'sql.state-ttl' bounds it.")
-        ttl = self.ttl_ms if event is not None else None
-        operator = DistinctRows(relation.operator, [a.ref for a in visible], event, ttl)
-        return replace(relation, operator=operator, stateful=True)
-
 
 def _aliased(relation: Relation, tree: exp.Expr, name: str = "") -> Relation:
     alias = tree.args.get("alias")
@@ -403,6 +388,12 @@ def _name(tree: exp.Expr, place: int) -> str:
     if isinstance(tree, (exp.Column, exp.Dot)):
         return str(tree.name) if isinstance(tree, exp.Column) else str(tree.expression.name)
     return f"EXPR${place}"
+
+
+def _gathers(tree: exp.Select) -> bool:
+    """Whether it makes fewer rows of many: groups, different rows, the first ones."""
+    said = any(tree.args.get(word) is not None for word in ("group", "having", "distinct"))
+    return said or _has_aggregate(tree) or any(e.find(exp.Window) is not None for e in tree.expressions)
 
 
 def _has_aggregate(tree: exp.Select) -> bool:

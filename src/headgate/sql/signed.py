@@ -1,5 +1,5 @@
 """Rows with signs: each came (1), or was taken back (-1). What is made of them: rows that replace each other
-again, different rows, the first rows of a key."""
+again, and the first rows of a key."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def settled(selects: Selects, relation: Relation) -> Relation:
         values,
         taken_back=True,
     )
-    _check_maps(made, rest)
+    check_maps(made, rest)
     added = [(ref, Typed(f"{quote(best)}.f{n}", attributes[ref].type)) for n, ref in enumerate(rest)]
     added.append((op, live_op(live)))
     return replace(
@@ -90,42 +90,13 @@ def settled(selects: Selects, relation: Relation) -> Relation:
     )
 
 
-def _check_maps(relation: Relation, refs: Sequence[str]) -> None:
+def check_maps(relation: Relation, refs: Sequence[str]) -> None:
     for ref in sorted(maps_of(relation.scope) & set(refs)):
         raise InvalidRequest(
             f"Column '{ref.rpartition('#')[0]}' is a MAP, or has one, and rows that change are compared: a "
             "MAP cannot be.",
             "Leave it out, or take what is needed from it: m['key'].",
         )
-
-
-def distinct(selects: Selects, relation: Relation) -> Relation:
-    """Each combination of values once, for as long as a row has it."""
-    visible = [a for _, a in relation.scope.visible()]
-    made = ready(selects, relation)
-    assert made.sign is not None
-    refs = list(dict.fromkeys(a.ref for a in visible))
-    _check_maps(made, refs)
-    attributes = {a.ref: a for a in visible}
-    live, op = selects.refs.new("$live"), selects.refs.new("$op")
-    operator = AggregateRows(
-        made.operator,
-        [(ref, column(ref, attributes[ref].type, True)) for ref in refs],
-        [(live, Typed(f"sum({quote(made.sign)})", BIGINT, False))],
-        taken_back=True,
-    )
-    selects.warn(
-        "DISTINCT over rows that change keeps every row that came, with how often; sql.state-ttl does not "
-        "free them."
-    )
-    return Relation(
-        ProjectRows(operator, refs, [(op, live_op(live))]),
-        Scope(tuple((alias, replace(a, origin=None, window=None)) for alias, a in relation.scope.visible())),
-        "upsert",
-        tuple(refs),
-        op,
-        stateful=True,
-    )
 
 
 @dataclass(eq=False)

@@ -9,10 +9,11 @@ from headgate.sql.lookups import LatestPair, VersionPairs
 from headgate.sql.meetings import JoinSigned
 from headgate.sql.planner import Plan, plan
 from headgate.sql.rolling import RollingRows
-from headgate.sql.script import parse_statement
+from headgate.sql.script import parse_script, parse_statement
 from headgate.sql.signed import KeepLeft
 from headgate.sql.stateful import AggregateRows, JoinRows, KeepTop
-from headgate.sql.statements import CreateTable, Select
+from headgate.sql.statements import CreateTable, CreateView, Select
+from headgate.sql.tables import Catalog
 from headgate.sql.temporal import VersionJoin
 from headgate.sql.updating import LatestOfBoth
 from headgate.statements.runnable import tables_read
@@ -180,6 +181,12 @@ def test_a_query_that_counts_a_join_counts_every_row() -> None:
         "WITH j AS (SELECT h.n FROM f AS f JOIN h AS h ON h.h = f.h) SELECT DISTINCT n FROM j",
     ):
         assert any(isinstance(step, JoinSigned) for step in planned(sql).root.walk())
+    (view,) = parse_script("CREATE VIEW v AS SELECT h.n, f.t FROM f AS f JOIN h AS h ON h.h = f.h")
+    assert isinstance(view, CreateView)
+    of_a_view = parse_statement("SELECT n, COUNT(*) AS c FROM v GROUP BY n")
+    assert isinstance(of_a_view, Select)
+    seen = plan(of_a_view.query, Catalog(FACTS.tables, {"v": view}))
+    assert any(isinstance(step, JoinSigned) for step in seen.root.walk())
     left = planned(CASES["facts-with-their-row"].sql)
     (latest,) = (step for step in left.root.walk() if isinstance(step, LatestPair))
     assert names(list(latest.keys)) == ["$partition", "$offset"]
