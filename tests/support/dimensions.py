@@ -395,6 +395,15 @@ def _named(facts: Facts) -> list[tuple[Any, ...]]:
     return [(d["id"], d["v"], c[d["stars"]]["n"]) for d in _rows(facts) if d["stars"] in c]
 
 
+def _named_twice(facts: Facts) -> list[tuple[Any, ...]]:
+    h, c = facts.current("h", "h"), facts.current("c", "k")
+    return [
+        (d["id"], d["v"], h[d["h"]]["n"], c[d["stars"]]["n"] if d["stars"] in c else None)
+        for d in _rows(facts)
+        if d["h"] in h
+    ]
+
+
 def _near(facts: Facts, key: str, near: int, outer: bool) -> list[tuple[Any, ...]]:
     hotels, found = facts.current("h", "h"), []
     for d in _rows(facts):
@@ -468,6 +477,12 @@ def _elements(facts: Facts) -> list[tuple[Any, ...]]:
 
 CASES |= {
     "lookup": Case("SELECT d.id, d.v, c.n FROM d AS d JOIN c AS c ON c.k = d.stars", _named, ("id",)),
+    "lookup-chain": Case(
+        "SELECT d.id, d.v, h.n AS hn, c.n AS cn FROM d AS d JOIN h AS h ON h.h = d.h "
+        "LEFT JOIN c AS c ON c.k = d.stars",
+        _named_twice,
+        ("id",),
+    ),
     "lookup-left-within": Case(
         "SELECT d.id, d.v, h.n FROM d AS d LEFT JOIN h AS h ON h.h = d.h AND "
         "h.u BETWEEN d.t - INTERVAL '9' SECOND AND d.t + INTERVAL '9' SECOND",
