@@ -91,7 +91,8 @@ class Queries:
         plan = None if asked.kind == "lake" else asked.plan(self._secret)
         # A stream's limit is counted as its rows are given.
         limit = plan.limit if plan is not None and asked.kind == "live" else None
-        query = Query(uuid.uuid4().hex, asked, Results(limit), plan=plan)
+        results = Results(limit, plan.key if plan is not None else ())
+        query = Query(uuid.uuid4().hex, asked, results, plan=plan)
         query.thread = threading.Thread(
             target=self._run, args=(query,), name=f"query-{query.id}", daemon=True
         )

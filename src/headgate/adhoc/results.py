@@ -4,7 +4,7 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from headgate.errors import HeadgateError
@@ -24,11 +24,15 @@ class Closed(Exception):
 class Results:
     """One writer and one reader, each in a thread of its own."""
 
-    def __init__(self, limit: int | None = None) -> None:
+    def __init__(self, limit: int | None = None, key: Sequence[str] = ()) -> None:
+        """`key`: of rows that change, by which columns. Of these so many different ones are the limit."""
         self._pieces: queue.Queue[bytes | None] = queue.Queue(PIECES)
         self._waiting: list[bytes] = []
         self._size = 0
         self._limit = limit
+        self._key = key
+        self._there: set[str] = set()
+        self._changes = False
         self._closed = threading.Event()
         self._cancelled = threading.Event()
         self._finished = threading.Event()
@@ -43,6 +47,10 @@ class Results:
             raise Closed
         self._line({"op": op, "row": row})
         self.rows += 1
+        if self._limit is not None and op != INSERT:
+            self._changes = True
+            told = json.dumps([row[name] for name in self._key])
+            (self._there.discard if op == DELETE else self._there.add)(told)
 
     def flush(self) -> None:
         """What is there is to be seen now."""
@@ -53,7 +61,8 @@ class Results:
 
     @property
     def is_full(self) -> bool:
-        return self._limit is not None and self.rows >= self._limit
+        given = len(self._there) if self._changes else self.rows
+        return self._limit is not None and given >= self._limit
 
     @property
     def is_wanted(self) -> bool:

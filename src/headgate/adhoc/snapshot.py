@@ -63,7 +63,8 @@ class Snapshot:
         rows = self._plan.build(self._scan, at_once=True)
         if self._plan.changelog != "upsert":
             return rows
-        return last_changes(rows, self._plan).where(f.col(quote(r.OP)) == r.UPSERT)
+        there = last_changes(rows, self._plan).where(f.col(quote(r.OP)) == r.UPSERT)
+        return there if self._plan.limit is None else there.limit(self._plan.limit)
 
     def run(self, results: Results) -> None:
         """Schemas that nobody knew are learned on the way."""

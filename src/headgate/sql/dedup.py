@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import MapType
 from sqlglot import exp
 
-from headgate.sql import stages
+from headgate.sql import signed, stages
 from headgate.sql.operators import ProjectRows
 from headgate.sql.refusals import refuse
-from headgate.sql.relation import Numbered, Relation, alter_for, event_column, maps_of, refuse_changing
-from headgate.sql.scope import Attribute
+from headgate.sql.relation import Numbered, Relation, alter_for, event_column, maps_of
+from headgate.sql.scope import Attribute, Scope, under
 from headgate.sql.stateful import KeepBest, KeepFirst, KeepTop
 from headgate.sql.tables import ROWTIME
 from headgate.sql.typed import Typed
@@ -36,7 +36,6 @@ def number(selects: Selects, relation: Relation, node: exp.Window) -> tuple[Numb
             node,
             "Aggregates take GROUP BY, or a window function such as TUMBLE.",
         )
-    refuse_changing(relation, "ROW_NUMBER")
     if node.args.get("spec") is not None:
         refuse("ROW_NUMBER takes no frame of rows.", node)
     order = node.args.get("order")
@@ -76,7 +75,12 @@ def number(selects: Selects, relation: Relation, node: exp.Window) -> tuple[Numb
             event = first
     if added:
         columns = [attribute.ref for _, attribute in relation.scope.columns]
-        relation = replace(relation, operator=ProjectRows(relation.operator, columns, added))
+        hidden = under("", [Attribute(ref, ref, v.type, v.nullable, hidden=True) for ref, v in added])
+        relation = replace(
+            relation,
+            operator=ProjectRows(relation.operator, columns, added),
+            scope=relation.scope.joined(hidden),
+        )
     return Numbered(key_refs, order_refs, directions.pop(), event), relation
 
 
@@ -141,10 +145,12 @@ def kept(selects: Selects, relation: Relation, conditions: list[exp.Expr]) -> tu
 
 def keep_top(selects: Selects, relation: Relation, number: Attribute, most: int) -> Relation:
     """So many rows of each key, told apart by their place."""
+    if relation.changes:
+        return signed.keep(selects, relation, number, most)
     rank = relation.numbered[number.ref]
     kept = replace(relation, numbered={})
     if kept.stateful:
-        kept = stages.cut(selects, kept, rank.keys)
+        kept = _cut(selects, relation, rank.keys)
     selects.warn(f"ROW_NUMBER keeps {most} rows of each key for ever; sql.state-ttl does not free them.")
     order = (*rank.order, *kept.coordinates)
     top = KeepTop(kept.operator, rank.keys, order, rank.greatest, number.ref, most, maps_of(kept.scope))
@@ -161,6 +167,10 @@ def keep_top(selects: Selects, relation: Relation, number: Attribute, most: int)
 
 def keep(selects: Selects, relation: Relation, ref: str) -> Relation:
     """One row of each key."""
+    if relation.changes:
+        attribute = relation.scope.by_ref(ref)
+        assert attribute is not None
+        return signed.keep(selects, relation, attribute, 1)
     rank = relation.numbered[ref]
     kept = replace(relation, numbered={})
     if rank.event is not None and not rank.greatest:
@@ -175,7 +185,7 @@ def keep(selects: Selects, relation: Relation, ref: str) -> Relation:
         return _with_one(selects, replace(kept, operator=operator, stateful=True), ref)
     if relation.stateful:
         # Its result changes, that of a join or a window below does not.
-        kept = relation = stages.cut(selects, kept, rank.keys)
+        kept = relation = _cut(selects, relation, rank.keys)
     selects.warn("ROW_NUMBER keeps one row of each key for ever; sql.state-ttl does not free them.")
     best = KeepBest(relation.operator, rank.keys, (*rank.order, *relation.coordinates), rank.greatest)
     return _with_one(
@@ -183,6 +193,14 @@ def keep(selects: Selects, relation: Relation, ref: str) -> Relation:
         replace(kept, operator=best, changelog="upsert", key=rank.keys, stateful=True, events={}),
         ref,
     )
+
+
+def _cut(selects: Selects, relation: Relation, keys: tuple[str, ...]) -> Relation:
+    """The rows behind a cut. Their number is made above it: what is below knows no such column."""
+    below = [(alias, a) for alias, a in relation.scope.columns if a.ref not in relation.numbered]
+    made = stages.cut(selects, replace(relation, scope=Scope(tuple(below)), numbered={}), keys)
+    numbers = [(alias, a) for alias, a in relation.scope.columns if a.ref in relation.numbered]
+    return replace(made, scope=made.scope.joined(Scope(tuple(numbers))))
 
 
 def _released_by(selects: Selects, attribute: Attribute) -> tuple[str, int]:

@@ -9,7 +9,7 @@ from pyspark.sql.types import MapType
 from sqlglot import exp
 
 from headgate.errors import InvalidRequest
-from headgate.sql import changes, stages, windows
+from headgate.sql import signed, stages, windows
 from headgate.sql.dialect import WINDOW_FUNCTIONS
 from headgate.sql.expressions import Compiler
 from headgate.sql.functions.aggregates import AGGREGATES, aggregate
@@ -155,8 +155,8 @@ class Groups:
 def group(selects: Selects, relation: Relation, tree: exp.Select) -> Relation:
     if relation.numbered:
         raise InvalidRequest("GROUP BY over a ROW_NUMBER() without its `= 1`.", "Add WHERE its name = 1.")
-    if relation.changelog == "upsert":
-        relation = changes.changes(selects, relation)
+    if relation.changes:
+        relation = signed.ready(selects, relation)
     groups = _groups(selects, relation, tree)
     if relation.stateful and groups.window_ref is None:
         # Its result changes, that of a join, a ROW_NUMBER or a window below does not.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from headgate.errors import InvalidRequest
-from headgate.sql import dedup, temporal, updating
+from headgate.sql import changing, dedup, temporal
 from headgate.sql.conditions import FLIP, all_of, comparisons, conjuncts, is_key, sides_of, time_term
 from headgate.sql.durations import format_ms
 from headgate.sql.operators import ScanRows
@@ -71,16 +71,10 @@ def join(
             "Add ON a.key = b.key, or to WHERE.",
         )
     bounds = _bounds(own, left.scope, right.scope)
-    if left.changelog == "upsert" or right.changelog == "upsert" or (how == "left" and not bounds):
-        if bounds:
-            refuse(
-                "a join within an interval of time needs sides whose rows do not change.",
-                tree,
-                "Leave the bound of time out, or join a table whose changelog.mode is 'append'.",
-            )
+    if left.changes or right.changes or (how == "left" and not bounds):
         for side in (left, right):
             selects.check_waiting(side, "JOIN")
-        return updating.join(selects, left, right, how, own, tree), conditions
+        return changing.join(selects, left, right, how, own, bool(bounds), tree), conditions
     for side in (left, right):
         selects.check_plain(side, "JOIN")
     bound, ttl = _time_bound(selects, left, right, bounds, how, tree)

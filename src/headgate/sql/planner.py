@@ -14,6 +14,7 @@ from headgate.sql.operators import Building, Operator, OutputRows, ScanRows
 from headgate.sql.pruning import mentioned
 from headgate.sql.relation import Refs, Relation
 from headgate.sql.select import Selects
+from headgate.sql.signed import settled
 from headgate.sql.stages import Stage, StageQuery, cuts, output_mode, settle, sources
 from headgate.sql.statements import Query
 from headgate.sql.tables import OFFSET, PARTITION, ROWTIME, Changelog, Scan, Source, TableInfo, Tables
@@ -156,13 +157,7 @@ def planned(query: Query | exp.Query, tables: Tables, options: Options) -> Plann
             "Write SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM t) "
             "WHERE n = 1.",
         )
-    if relation.sign is not None:
-        raise InvalidRequest(
-            "Windows over rows that change are for GROUP BY: each row may be taken back.",
-            "Group by window_start and window_end, with an aggregate.",
-        )
-    if limit is not None and relation.changelog == "upsert":
-        raise InvalidRequest("LIMIT over rows that change is not supported.", "Leave it out.")
+    relation = settled(selects, relation)
     columns = [
         (attribute.name, column(attribute.ref, attribute.type, attribute.nullable, attribute))
         for _, attribute in relation.scope.visible()
@@ -182,11 +177,19 @@ def finish(
     missing = [ref for ref in relation.key if ref not in names]
     if upsert and missing:
         lost = ", ".join(ref.rpartition("#")[0] or ref for ref in missing)
+        if any(ref.startswith(PARTITION) for ref in missing):
+            raise InvalidRequest(
+                "The left side of the join only takes new rows, and no key tells them apart: what comes of "
+                "them changes, and is told apart by where they came from.",
+                "Add `$partition` and `$offset` of that table to SELECT, or group the rows in one query.",
+            )
         raise InvalidRequest(
             f"Rows of this query replace each other by {lost}, which is not among its columns.",
             f"Add {lost} to SELECT as it is.",
         )
-    root = OutputRows(relation.operator, columns, relation.op, upsert, limit, _record(relation, columns))
+    # Of rows that change, who reads them counts those that are there.
+    most = None if upsert else limit
+    root = OutputRows(relation.operator, columns, relation.op, upsert, most, _record(relation, columns))
     settle(root)
     _check_maps(root)
     schema = StructType([StructField(name, value.type, value.nullable) for name, value in columns])

@@ -46,6 +46,11 @@ class Relation:
     # Column -> (keys, order columns, greatest) of a ROW_NUMBER that waits for its `= 1`.
     numbered: dict[str, "Numbered"] = field(default_factory=dict)
 
+    @property
+    def changes(self) -> bool:
+        """Whether a row may still be replaced or taken back."""
+        return self.changelog == "upsert" or self.sign is not None
+
     def under(self, alias: str) -> "Relation":
         """The same rows, seen by the name of a subquery."""
         return replace(self, scope=Scope(tuple((alias, attribute) for _, attribute in self.scope.columns)))
@@ -114,10 +119,11 @@ def alter_for(attribute: Attribute) -> str:
 
 
 def refuse_changing(relation: Relation, what: str) -> None:
-    if relation.changelog == "upsert" or relation.sign is not None:
+    if relation.changes:
         raise InvalidRequest(
             f"{what} over rows that change is not supported.",
-            "It works over a table whose changelog.mode is 'append', or over a window's result.",
+            "It works over a table whose changelog.mode is 'append', or over a window's result. Over rows "
+            "that change there are GROUP BY, TUMBLE, HOP, CUMULATE, JOIN, DISTINCT and ROW_NUMBER.",
         )
 
 

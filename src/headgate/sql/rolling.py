@@ -26,7 +26,7 @@ from headgate.sql.operators import (
     without_secrets,
 )
 from headgate.sql.refusals import refuse, where
-from headgate.sql.relation import Relation, alter_for, event_column
+from headgate.sql.relation import Relation, alter_for, event_column, refuse_changing
 from headgate.sql.scope import Attribute
 from headgate.sql.stateful import FOR_EVER
 from headgate.sql.typed import Typed, column
@@ -141,6 +141,7 @@ class Rolling:
         """The column that an aggregate OVER becomes."""
         if not isinstance(node, exp.Window) or not is_rolling(node):
             return None
+        refuse_changing(self._relation, "An aggregate OVER (…)")
         frame = self._frame(node)
         value = self._value(node, frame, True)
         at = (frame.keys, frame.event)

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from sqlglot import exp
 
 from headgate.errors import InvalidRequest
-from headgate.sql import dedup, exists, grouping, joins, rolling, unions, unnest, windows
+from headgate.sql import dedup, distinct, exists, grouping, joins, rolling, unions, unnest, windows
 from headgate.sql.conditions import conjuncts
 from headgate.sql.dialect import WindowTable
 from headgate.sql.expressions import Compiler
@@ -19,14 +19,12 @@ from headgate.sql.relation import (
     Refs,
     Relation,
     coordinates_of,
-    event_column,
     filtered_op,
     refuse_changing,
 )
 from headgate.sql.scope import Attribute, Origin, Scope, under
-from headgate.sql.stateful import DistinctRows
 from headgate.sql.statements import CreateView
-from headgate.sql.tables import OP, ROWTIME, SYSTEM, TableInfo, Tables
+from headgate.sql.tables import OP, SYSTEM, TableInfo, Tables
 from headgate.sql.typed import Typed
 from headgate.sql.types import INT
 
@@ -76,6 +74,8 @@ class Selects:
         self.warnings: list[str] = []
         #: How many internal topics the query goes through.
         self.stages = 0
+        #: How many queries around this place gather rows, views and CTEs included.
+        self.gathering = 0
         self._ctes: list[dict[str, exp.CTE]] = []
         self._views: list[str] = []
 
@@ -86,8 +86,6 @@ class Selects:
 
     def check_waiting(self, relation: Relation, what: str) -> None:
         """Rows that wait for nothing."""
-        if relation.sign is not None:
-            refuse_changing(relation, what)
         if relation.numbered or relation.session is not None:
             raise InvalidRequest(
                 f"{what} of a ROW_NUMBER() without its `= 1`, or of a SESSION without its GROUP BY.",
@@ -131,6 +129,14 @@ class Selects:
                 refuse(f"{clause} is not supported.", tree, instead)
 
     def _select(self, tree: exp.Select) -> Relation:
+        gathers = _gathers(tree)
+        self.gathering += gathers
+        try:
+            return self._selected(tree)
+        finally:
+            self.gathering -= gathers
+
+    def _selected(self, tree: exp.Select) -> Relation:
         self._check_clauses(tree, _KNOWN)
         source = tree.args.get("from_")
         if source is None:
@@ -152,7 +158,7 @@ class Selects:
         if tree.args.get("distinct") is not None:
             if tree.args["distinct"].args.get("on") is not None:
                 refuse("DISTINCT ON is not supported.", tree, "ROW_NUMBER() = 1 keeps one row of a key.")
-            relation = self._distinct(relation)
+            relation = distinct.distinct(self, relation)
         return relation
 
     # --- FROM
@@ -163,6 +169,9 @@ class Selects:
         relation = self.table(tree)
         for join in more:
             if isinstance(join.this, exp.Unnest):
+                # Rows are numbered before they are taken apart.
+                relation, conditions = dedup.kept(self, relation, conditions)
+                self.check_waiting(relation, "UNNEST")
                 relation = unnest.unnest(self, relation, join)
             elif isinstance(join.this, exp.Lateral):
                 refuse("LATERAL is not supported.", join, "CROSS JOIN UNNEST(…) takes arrays apart.")
@@ -279,7 +288,7 @@ class Selects:
             coordinates_of(scan),
         )
 
-    # --- WHERE, SELECT, DISTINCT
+    # --- WHERE, SELECT
 
     def _where(self, relation: Relation, conditions: list[exp.Expr]) -> Relation:
         relation, conditions = dedup.kept(self, relation, conditions)
@@ -334,8 +343,8 @@ class Selects:
         kept = [a.ref for a in attributes if a.ref not in dict(added) and a.ref not in numbered]
         # What the key, the order and the time of rows need goes along unseen.
         kept += [ref for ref in (*relation.key, *relation.coordinates, *relation.events) if ref not in kept]
-        for rank in numbered.values():
-            kept += [ref for ref in (*rank.keys, *rank.order) if ref not in kept]
+        ranked = [ref for rank in numbered.values() for ref in (*rank.keys, *rank.order)]
+        kept += [ref for ref in ranked if ref not in kept]
         if over.used:
             if numbered:
                 refuse("ROW_NUMBER and an aggregate OVER (…) need a query each.", trees[0])
@@ -343,7 +352,7 @@ class Selects:
         if numbered and relation.session is not None:
             refuse("ROW_NUMBER over a SESSION window is not supported.", trees[0])
         operator = ProjectRows(relation.operator, kept, added)
-        attributes += relation.scope.unseen(relation.key, attributes)
+        attributes += relation.scope.unseen(dict.fromkeys((*relation.key, *ranked)), attributes)
         return replace(relation, operator=operator, scope=under("", attributes), numbered=numbered)
 
     def _star(self, relation: Relation, tree: exp.Expr) -> list[Attribute]:
@@ -355,28 +364,6 @@ class Selects:
         if not found:
             refuse(f"there is no table '{table}' for {table}.*.", tree)
         return found
-
-    def _distinct(self, relation: Relation) -> Relation:
-        refuse_changing(relation, "DISTINCT")
-        visible = [a for _, a in relation.scope.visible()]
-        event: str | None = None
-        if self.ttl_ms is not None:
-            scans = [s for s in relation.operator.walk() if isinstance(s, ScanRows)]
-            if len(scans) == 1 and not relation.stateful:
-                rowtime = Attribute(
-                    ROWTIME, scans[0].ref(ROWTIME), SYSTEM[ROWTIME], False, Origin(scans[0], ROWTIME)
-                )
-                chosen = scans[0].chosen_for
-                if chosen in (None, ROWTIME):
-                    found = event_column(relation, rowtime, self.default_delay_ms)
-                    event = found[0] if found is not None else None
-            if event is None:
-                self.warn("DISTINCT keeps every row for ever: sql.state-ttl does not reach it in this query.")
-        else:
-            self.warn("DISTINCT keeps every row for ever; SET 'sql.state-ttl' bounds it.")
-        ttl = self.ttl_ms if event is not None else None
-        operator = DistinctRows(relation.operator, [a.ref for a in visible], event, ttl)
-        return replace(relation, operator=operator, stateful=True)
 
 
 def _aliased(relation: Relation, tree: exp.Expr, name: str = "") -> Relation:
@@ -401,6 +388,12 @@ def _name(tree: exp.Expr, place: int) -> str:
     if isinstance(tree, (exp.Column, exp.Dot)):
         return str(tree.name) if isinstance(tree, exp.Column) else str(tree.expression.name)
     return f"EXPR${place}"
+
+
+def _gathers(tree: exp.Select) -> bool:
+    """Whether it makes fewer rows of many: groups, different rows, the first ones."""
+    said = any(tree.args.get(word) is not None for word in ("group", "having", "distinct"))
+    return said or _has_aggregate(tree) or any(e.find(exp.Window) is not None for e in tree.expressions)
 
 
 def _has_aggregate(tree: exp.Select) -> bool:

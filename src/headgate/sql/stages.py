@@ -154,7 +154,7 @@ def cut(selects: Selects, relation: Relation, key: Sequence[str]) -> Relation:
     operator = CutRows(relation.operator, name, columns, list(key), partition, offset)
     scope = replace(
         relation.scope,
-        columns=tuple((alias, replace(a, origin=None)) for alias, a in relation.scope.columns),
+        columns=tuple((alias, replace(a, origin=None, window=None)) for alias, a in relation.scope.columns),
     )
     return replace(
         relation,

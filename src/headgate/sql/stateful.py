@@ -95,7 +95,8 @@ class AggregateRows(Operator):
         if self.window is not None and not self.taken_back:
             return "one row for each open group; freed when the watermark passes the end of its window"
         if self.taken_back and any("collect_list(" in value.sql for _, value in self.values):
-            return f"one row for each group, with every value of MIN, MAX and DISTINCT that came; {FOR_EVER}"
+            values = "every value that came, of MIN, MAX and DISTINCT, or every row where one is left"
+            return f"one row for each group, with {values}; {FOR_EVER}"
         return f"one row for each group; {FOR_EVER}"
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from headgate.sql import signed
 from headgate.sql.operators import ScanRows, UnionRows
 from headgate.sql.refusals import refuse
 from headgate.sql.relation import Relation
@@ -24,7 +25,10 @@ def union(selects: Selects, tree: exp.Union) -> Relation:
         refuse("UNION would keep every row for ever, to know which came before.", tree, "Write UNION ALL.")
     sides = [selects.query(tree.this), selects.query(tree.expression)]
     for side in sides:
-        selects.check_plain(side, "UNION ALL")
+        selects.check_waiting(side, "UNION ALL")
+    if any(side.changes for side in sides):
+        # Signs go through: what is grouped above takes rows back, whichever side they are of.
+        sides = [signed.signed(selects, side) for side in sides]
     listed = [[a for _, a in side.scope.visible()] for side in sides]
     if len(listed[0]) != len(listed[1]):
         refuse(f"UNION ALL of {len(listed[0])} and {len(listed[1])} columns.", tree)
@@ -38,12 +42,18 @@ def union(selects: Selects, tree: exp.Union) -> Relation:
         attributes.append(Attribute(one.name, ref, left.type, one.nullable or other.nullable))
         values[0].append(left)
         values[1].append(right)
-        delay = _event(sides, (one, other))
+        delay = _event(sides, (one, other)) if sides[0].sign is None else None
         if delay is not None:
             events[ref] = delay
     coordinates: tuple[str, ...] = ()
     refs = [a.ref for a in attributes]
-    if all(len(side.coordinates) == 2 for side in sides):
+    sign = None
+    if sides[0].sign is not None:
+        sign = selects.refs.new("$sign")
+        refs.append(sign)
+        for side, chosen in zip(sides, values, strict=True):
+            chosen.append(Typed(f"`{side.sign}`", INT, False))
+    elif all(len(side.coordinates) == 2 for side in sides):
         coordinates = (selects.refs.new("$partition"), selects.refs.new("$offset"))
         for at, ref in enumerate(coordinates):
             refs.append(ref)
@@ -56,6 +66,7 @@ def union(selects: Selects, tree: exp.Union) -> Relation:
         coordinates=coordinates,
         events=events,
         stateful=any(side.stateful for side in sides),
+        sign=sign,
     )
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from sqlglot import exp
 
+from headgate.sql import signed
 from headgate.sql.operators import UnnestRows
 from headgate.sql.refusals import check_said, refuse
-from headgate.sql.relation import Relation, refuse_changing
+from headgate.sql.relation import Relation
 from headgate.sql.scope import Attribute, under
 from headgate.sql.typed import Typed
 from headgate.sql.types import INT
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 def unnest(selects: Selects, relation: Relation, join: exp.Join) -> Relation:
     """A row for each element of an array or a map, beside the columns of its row."""
-    refuse_changing(relation, "UNNEST")
+    if relation.changes:
+        # The elements of a row come and go with it; nothing tells two that are the same apart.
+        relation = replace(signed.signed(selects, relation), key=())
     side, kind = join.side.upper(), join.kind.upper()
     if side not in ("", "LEFT") or kind not in ("", "CROSS", "INNER", "OUTER"):
         refuse(

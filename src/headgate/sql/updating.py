@@ -1,4 +1,4 @@
-"""Joins without a bound of time: a row comes out at once, and again whenever one of its two sides changes."""
+"""Joins of the latest rows: one comes out at once, and again whenever one of its two sides changes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from pyspark.sql import functions as F  # noqa: N812
 from sqlglot import exp
 
 from headgate.sql import stages
-from headgate.sql.conditions import find, is_key, sides_of
-from headgate.sql.operators import Building, Operator, col, unmarked
-from headgate.sql.refusals import refuse
+from headgate.sql.conditions import all_of
+from headgate.sql.operators import Building, Operator, col, unmarked, with_secrets
 from headgate.sql.relation import Relation
 from headgate.sql.scope import Attribute, Scope
 from headgate.sql.stateful import FOR_EVER
+from headgate.sql.typed import Typed
 from headgate.sql.types import quote
 
 if TYPE_CHECKING:
     from headgate.sql.select import Selects
+
+#: Whether the row of a side is there.
+LEFT, RIGHT = "$left there", "$right there"
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class LatestOfBoth(Operator):
     one: Side
     other: Side
     op: str
+    #: What else two rows must be to belong together.
+    met: Typed | None = None
     changing = True
 
     def __post_init__(self) -> None:
@@ -69,69 +74,100 @@ class LatestOfBoth(Operator):
         )
         # A row of the right that never met one of the left is not spoken of.
         known = groups.filter("`$latest0` IS NOT NULL")
-        left_there, right_there = (_there(n, side.op) for n, side in ((0, self.one), (1, self.other)))
-        live = left_there
         if self.how == "inner":
-            live = left_there & right_there
             known = known.filter("`$latest1` IS NOT NULL")
+        left_there, right_there = (_there(n, side.op) for n, side in ((0, self.one), (1, self.other)))
         keys = {key: col(f"$k{n}") for n, key in enumerate(self.one.keys)}
-        return known.select(
+        flat = known.select(
             *(keys.get(c, F.col(f"`$latest0`.{quote(c)}")).alias(c) for c in kept[0]),
-            *(F.when(right_there, F.col(f"`$latest1`.{quote(c)}")).alias(c) for c in kept[1]),
-            F.when(live, F.lit("u")).otherwise(F.lit("d")).alias(self.op),
+            *(F.col(f"`$latest1`.{quote(c)}").alias(c) for c in kept[1]),
+            left_there.alias(LEFT),
+            right_there.alias(RIGHT),
         )
+        return joined(flat, kept[0], kept[1], self.how, self.met, self.op, on)
 
     def describe(self) -> str:
         keys = ", ".join(
             f"{quote(a)} = {quote(b)}" for a, b in zip(self.one.keys, self.other.keys, strict=True)
         )
-        return f"Join {self.how}, as both sides change: {keys}"
+        return f"Join {self.how}, as both sides change: {keys}{also(self.met)}"
 
     def state(self) -> str:
         return f"the latest row of both sides for each key; {FOR_EVER}"
 
 
+def joined(
+    rows: DataFrame,
+    left: Sequence[str],
+    right: Sequence[str],
+    how: str,
+    met: Typed | None,
+    op: str,
+    on: Building,
+) -> DataFrame:
+    """Two rows side by side as one: where the right is not there, or is not what it must be, its columns are
+    NULL; what is to be deleted says so."""
+    there = col(RIGHT)
+    if met is not None:
+        rows = with_secrets(rows, [met], on)
+        there = there & F.coalesce(F.expr(met.sql), F.lit(False))
+    live = col(LEFT) & there if how == "inner" else col(LEFT)
+    return rows.select(
+        *(col(c) for c in left),
+        *(F.when(there, col(c)).alias(c) for c in right),
+        F.when(live, F.lit("u")).otherwise(F.lit("d")).alias(op),
+    )
+
+
+def also(met: Typed | None) -> str:
+    return "" if met is None else f" AND {met.sql}"
+
+
 def _there(place: int, op: str | None) -> Column:
     there = F.col(f"`$latest{place}`").isNotNull()
-    return there if op is None else there & (F.col(f"`$latest{place}`.{quote(op)}") == F.lit("u"))
+    return there if op is None else there & F.col(f"`$latest{place}`.{quote(op)}").eqNullSafe("u")
 
 
-def join(
-    selects: Selects, left: Relation, right: Relation, how: str, own: list[exp.Expr], tree: exp.Join
-) -> Relation:
-    """The join of two sides by the key of the left, of which the right has one row each."""
-    if how not in ("inner", "left"):
-        refuse(f"{how.upper()} JOIN of rows that change is not supported.", tree, "INNER and LEFT are.")
-    pairs: list[tuple[Attribute, Attribute]] = []
-    for condition in own:
-        pair = _pair(condition, left.scope, right.scope)
-        if pair is not None:
-            pairs.append(pair)
-        elif sides_of(condition, left.scope, right.scope) == {"right"}:
-            right = selects.filter(right, selects.compiler(right.scope).condition(condition))
-        else:
-            refuse(
-                "a join without a bound of time takes equalities of columns, and conditions on its "
-                "right side.",
-                condition,
-                "Put others into WHERE, or bound it: b.t BETWEEN a.t AND a.t + INTERVAL '1' HOUR.",
-            )
-    left_keys = [one.ref for one, _ in pairs]
-    right_keys = [other.ref for _, other in pairs]
-    if left.key and not set(left.key) <= set(left_keys):
-        names = ", ".join((left.scope.by_ref(ref) or pairs[0][0]).name for ref in left.key)
-        refuse(
-            f"a join without a bound of time gives one row for each key of its left side, ({names}), "
-            f"and is not "
-            "by that key.",
-            tree,
-            "Join by it; or bound the join: b.t BETWEEN a.t AND a.t + INTERVAL '1' HOUR.",
+@dataclass(frozen=True)
+class Meeting:
+    """What the conditions of a join say: pairs of columns that are equal, and the rest."""
+
+    #: As they were written, and the columns of the left and of the right.
+    equal: Sequence[exp.Expr]
+    pairs: Sequence[tuple[Attribute, Attribute]]
+    others: Sequence[exp.Expr]
+
+    def by(self, key: Sequence[str]) -> Meeting | None:
+        """The same with one pair for each column of the right's key, and the rest as other conditions; None
+        if a column has none."""
+        chosen: dict[str, int] = {}
+        for place, (_, other) in enumerate(self.pairs):
+            if other.ref in key:
+                chosen.setdefault(other.ref, place)
+        if not key or set(chosen) != set(key):
+            return None
+        places = sorted(chosen.values())
+        spare = [tree for place, tree in enumerate(self.equal) if place not in places]
+        return Meeting(
+            [self.equal[p] for p in places], [self.pairs[p] for p in places], [*self.others, *spare]
         )
-    if right.changelog == "upsert" and set(right.key) != set(right_keys):
-        refuse(
-            "a join without a bound of time takes the row of its right side by that side's whole key.",
-            tree,
-            "Join by the PRIMARY KEY of the right table.",
+
+    @property
+    def left(self) -> list[str]:
+        return [one.ref for one, _ in self.pairs]
+
+    @property
+    def right(self) -> list[str]:
+        return [other.ref for _, other in self.pairs]
+
+
+def latest(selects: Selects, left: Relation, right: Relation, how: str, meeting: Meeting) -> Relation:
+    """Both sides have one row for each key: that of the left is the key of the result."""
+    if left.changelog == "append":
+        names = ", ".join(a.name for a, _ in meeting.pairs)
+        selects.warn(
+            f"The left side of the join only takes new rows: of those with the same ({names}) the last that "
+            "came counts."
         )
     if right.changelog == "append":
         selects.warn(
@@ -139,39 +175,34 @@ def join(
             "that came counts."
         )
     left, right = (
-        stages.whole(selects, side, keys) for side, keys in ((left, left_keys), (right, right_keys))
+        stages.whole(selects, side, keys) for side, keys in ((left, meeting.left), (right, meeting.right))
     )
+    scope = joined_scope(left, right)
+    compiler = selects.compiler(scope)
     op = selects.refs.new("$op")
     operator = LatestOfBoth(
         left.operator,
         right.operator,
         how,
-        Side(left_keys, left.coordinates, left.op),
-        Side(right_keys, right.coordinates, right.op),
+        Side(meeting.left, left.coordinates, left.op),
+        Side(meeting.right, right.coordinates, right.op),
         op,
+        all_of([compiler.condition(c) for c in meeting.others]) if meeting.others else None,
     )
     selects.warn(
-        "The join has no bound of time: the last row of both sides is kept for each key, for ever; a "
-        "row comes "
-        "out at once, and again when a side changes."
+        "The join keeps the last row of both sides for each key, for ever; a row comes out at once, and "
+        "again when a side changes."
     )
-    scope = Scope(
+    return Relation(operator, scope, "upsert", tuple(dict.fromkeys(meeting.left)), op, stateful=True)
+
+
+def joined_scope(left: Relation, right: Relation) -> Scope:
+    return Scope(
         (
-            *((alias, replace(a, origin=None)) for alias, a in left.scope.columns),
-            *((alias, replace(a, origin=None, nullable=True)) for alias, a in right.scope.columns),
+            *((alias, replace(a, origin=None, window=None)) for alias, a in left.scope.columns),
+            *(
+                (alias, replace(a, origin=None, window=None, nullable=True))
+                for alias, a in right.scope.columns
+            ),
         )
     )
-    return Relation(operator, scope, "upsert", tuple(left_keys), op, stateful=True)
-
-
-def _pair(tree: exp.Expr, left: Scope, right: Scope) -> tuple[Attribute, Attribute] | None:
-    """The two columns of `a.k = b.k`."""
-    if not is_key(tree, left, right):
-        return None
-    one, other = tree.this, tree.expression
-    if not isinstance(one, exp.Column) or not isinstance(other, exp.Column):
-        return None
-    if sides_of(one, left, right) == {"right"}:
-        one, other = other, one
-    found = find(one, left), find(other, right)
-    return None if found[0] is None or found[1] is None else (found[0], found[1])

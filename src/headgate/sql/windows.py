@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from sqlglot import exp
 
 from headgate.errors import InvalidRequest
-from headgate.sql import changes
+from headgate.sql import signed
 from headgate.sql.dialect import WindowTable
 from headgate.sql.durations import format_ms, interval_ms
 from headgate.sql.operators import AssignWindows, ProjectRows
@@ -51,8 +51,10 @@ class WindowSpec:
 def assign(selects: Selects, tree: WindowTable) -> Relation:
     """`TABLE(TUMBLE(…))` in FROM: the rows of its table, with window_start, window_end and window_time."""
     relation = selects.table(tree.this)
-    if relation.changelog == "upsert" and not relation.numbered and tree.args["name"] != "SESSION":
-        relation = changes.changes(selects, relation)
+    selects.check_waiting(relation, str(tree.args["name"]))
+    if relation.changes and tree.args["name"] != "SESSION":
+        # A row may be in several windows: its key alone does not tell it apart any more.
+        relation = replace(signed.ready(selects, relation), key=())
     else:
         selects.check_plain(relation, str(tree.args["name"]))
     compiler = selects.compiler(relation.scope)

@@ -87,6 +87,11 @@ def test_rows_change_and_disappear(bench: Bench, asking: Asking) -> None:
     wait_for("two to go", lambda: rows() == [(1, 11)])
     # The same by its end, in one look.
     assert asking.snapshot(sql) == [(1, 11)]
+    put(4, 40)
+    assert asking.snapshot(f"{sql} LIMIT 1") in ([(1, 11)], [(4, 40)])
+    *some, end = asking.whole(f"{sql} LIMIT 2")
+    assert end["state"] == "Completed"
+    assert {line["row"]["id"] for line in some if line["op"] == "upsert"} >= {1, 4}
     reader.leave()
 
 

@@ -26,6 +26,23 @@ def test_lines_come_in_order_and_the_last_says_so() -> None:
     assert (end["op"], end["state"], end["rows"], end["files"]) == ("end", "Completed", 3, 2)
 
 
+def test_of_rows_that_change_those_that_are_there_are_counted() -> None:
+    results = Results(2, ("k",))
+    for op, k, n in (
+        ("upsert", 1, 0),
+        ("upsert", 1, 1),
+        ("delete", 1, 1),
+        ("upsert", 2, 0),
+        ("upsert", 2, 1),
+    ):
+        results.row(op, {"k": k, "n": n})
+        assert not results.is_full
+    results.row("upsert", {"k": 3, "n": 0})
+    assert results.is_full
+    with pytest.raises(Closed):
+        results.row("upsert", {"k": 2, "n": 2})
+
+
 def test_a_writer_waits_for_its_reader() -> None:
     results, text = Results(), "x" * PIECE_BYTES
     done = threading.Event()

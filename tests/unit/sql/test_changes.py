@@ -6,11 +6,15 @@ from headgate.errors import InvalidRequest
 from headgate.sql.changes import RowChanges
 from headgate.sql.durations import format_ms
 from headgate.sql.insert import plan_create
+from headgate.sql.lookups import LatestPair, VersionPairs
+from headgate.sql.meetings import JoinSigned
 from headgate.sql.planner import Options, Plan, plan
 from headgate.sql.rolling import RollingRows
-from headgate.sql.script import parse_statement
+from headgate.sql.script import parse_script, parse_statement
+from headgate.sql.signed import KeepLeft
 from headgate.sql.stateful import AggregateRows, JoinRows, KeepTop
-from headgate.sql.statements import CreateTable, Select
+from headgate.sql.statements import CreateTable, CreateView, Select
+from headgate.sql.tables import Catalog
 from headgate.sql.temporal import Age, VersionJoin
 from headgate.sql.updating import LatestOfBoth
 from headgate.statements.runnable import tables_read
@@ -181,6 +185,134 @@ def test_exists_is_a_join_within_its_bound() -> None:
         assert made.columns.names == ["id", "v"]
 
 
+def test_a_left_row_by_its_own_key_with_the_row_that_it_names() -> None:
+    made = planned(CASES["lookup"].sql)
+    assert (made.changelog, made.key, made.output_mode) == ("upsert", ("id",), "update")
+    (stage,) = made.stages
+    assert stage.runnable.output_mode == "append"
+    assert [source.table.name for source in stage.runnable.sources] == ["d", "c"]
+    assert "stars" not in names(stage.runnable.columns.names)
+    (pairs,) = (step for step in made.root.walk() if isinstance(step, VersionPairs))
+    (latest,) = (step for step in made.root.walk() if isinstance(step, LatestPair))
+    assert (names(list(latest.keys)), latest.also, latest.how) == (["id"], None, "inner")
+    assert "every version of both sides" in made.explain()
+    assert pairs.state() is not None
+
+
+def test_a_bound_of_time_is_a_condition_on_the_row_that_is_named() -> None:
+    lookup, own = planned(CASES["lookup-left-within"].sql), planned(CASES["changes-within"].sql)
+    (latest,) = (step for step in lookup.root.walk() if isinstance(step, LatestPair))
+    assert latest.how == "left"
+    assert latest.also is not None
+    assert "INTERVAL" in latest.also.sql
+    (both,) = (step for step in own.root.walk() if isinstance(step, LatestOfBoth))
+    assert both.met is not None
+    assert own.stages == ()
+    # Event time has no part in it: nothing is late.
+    assert all(source.watermark is None for source in own.sources)
+
+
+def test_a_join_by_more_than_the_key_is_not_told_apart_by_what_may_change() -> None:
+    made = planned("SELECT d.id, x.v FROM d AS d JOIN d AS x ON x.id = d.id AND x.h = d.h")
+    assert made.key == ("id",)
+    (both,) = (step for step in made.root.walk() if isinstance(step, LatestOfBoth))
+    assert both.met is not None
+    more = planned(
+        "SELECT d.id, g.n FROM d AS d JOIN (SELECT id, h, COUNT(*) AS n FROM d GROUP BY id, h) AS "
+        "g ON g.id = d.id AND g.h = d.h"
+    )
+    assert more.key == ("id",)
+    assert any(isinstance(step, LatestPair) for step in more.root.walk())
+
+
+def test_pairs_of_rows_that_change_are_told_apart_by_both_keys() -> None:
+    made = planned(CASES["pairs-of-changes"].sql)
+    assert (made.changelog, made.key) == ("upsert", ("id", "other"))
+    (join,) = (step for step in made.root.walk() if isinstance(step, JoinSigned))
+    assert join.state() == "every change of both sides; kept for ever"
+    assert [stage.runnable.output_mode for stage in made.stages] == ["update", "update", "append"]
+
+
+def test_a_query_that_counts_a_join_counts_every_row() -> None:
+    # The facts have no key: the last of each hotel would not be all of them.
+    for sql in (
+        "SELECT h.n, COUNT(*) AS c FROM f AS f JOIN h AS h ON h.h = f.h GROUP BY h.n",
+        "SELECT n, COUNT(*) AS c FROM (SELECT h.n FROM f AS f JOIN h AS h ON h.h = f.h) GROUP BY n",
+        "WITH j AS (SELECT h.n FROM f AS f JOIN h AS h ON h.h = f.h) SELECT DISTINCT n FROM j",
+    ):
+        assert any(isinstance(step, JoinSigned) for step in planned(sql).root.walk())
+    (view,) = parse_script("CREATE VIEW v AS SELECT h.n, f.t FROM f AS f JOIN h AS h ON h.h = f.h")
+    assert isinstance(view, CreateView)
+    of_a_view = parse_statement("SELECT n, COUNT(*) AS c FROM v GROUP BY n")
+    assert isinstance(of_a_view, Select)
+    seen = plan(of_a_view.query, Catalog(FACTS.tables, {"v": view}))
+    assert any(isinstance(step, JoinSigned) for step in seen.root.walk())
+    left = planned(CASES["facts-with-their-row"].sql)
+    (latest,) = (step for step in left.root.walk() if isinstance(step, LatestPair))
+    assert names(list(latest.keys)) == ["$partition", "$offset"]
+    told = planned(
+        "SELECT f.`$partition` AS p, f.`$offset` AS o, f.id, h.n FROM f AS f JOIN h AS h ON h.h = f.h AND "
+        "h.u BETWEEN f.t - INTERVAL '1' DAY AND f.t"
+    )
+    assert told.key == ("p", "o")
+    alone = planned("SELECT f.h, h.n FROM f AS f JOIN h AS h ON h.h = f.h")
+    assert alone.key == ("h",)
+    assert any("the same (h) the last" in warning for warning in alone.warnings)
+
+
+def test_different_rows_of_those_that_change_are_told_apart_by_all_columns() -> None:
+    made = planned(CASES["distinct-changes"].sql)
+    assert (made.changelog, made.key) == ("upsert", ("h", "v"))
+    (groups,) = (step for step in made.root.walk() if isinstance(step, AggregateRows))
+    assert groups.taken_back
+    assert planned("SELECT DISTINCT n FROM (SELECT h, COUNT(*) AS n FROM d GROUP BY h)").key == ("n",)
+
+
+def test_the_first_of_rows_that_change_gives_its_place_to_the_next() -> None:
+    one, two = planned(CASES["best-left"].sql), planned(CASES["top-left"].sql)
+    assert (one.key, two.key) == (("h",), ("h", "n"))
+    for made, most in ((one, 1), (two, 2)):
+        (kept,) = (step for step in made.root.walk() if isinstance(step, KeepLeft))
+        assert kept.most == most
+        assert names(list(kept.order))[-1] == "id"
+        # What tells the records of the topic between apart is no part of a row.
+        assert not any(name.startswith("$") for name in kept.columns)
+        assert "taken back" in made.explain()
+    by = planned(
+        "SELECT h, n, id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY h ORDER BY v + 1) AS n FROM d) "
+        "WHERE n <= 3"
+    )
+    assert "$key" in names(by.stages[0].runnable.columns.names)
+
+
+def test_a_number_above_a_cut_is_made_above_it() -> None:
+    made = planned(
+        "SELECT k, n, v FROM (SELECT f.k, r.stars AS v, ROW_NUMBER() OVER (PARTITION BY f.k ORDER BY r.stars "
+        "DESC) AS n FROM f AS f JOIN r AS r ON r.id = f.id AND "
+        "r.u BETWEEN f.t AND f.t + INTERVAL '6' SECOND) WHERE n <= 2"
+    )
+    (stage,) = made.stages
+    assert "n" not in names(stage.runnable.columns.names)
+
+
+def test_rows_are_numbered_before_they_are_taken_apart() -> None:
+    made = planned(
+        "SELECT k, x FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM f) AS g "
+        "CROSS JOIN UNNEST(ARRAY[g.h, g.k]) AS e(x) WHERE n = 1"
+    )
+    steps = kinds(made)
+    assert steps.index("UnnestRows") < steps.index("KeepFirst")
+
+
+def test_signs_go_through_unions_and_arrays() -> None:
+    union, elements = planned(CASES["union-of-changes"].sql), planned(CASES["elements-of-changes"].sql)
+    for made in (union, elements):
+        (groups,) = (step for step in made.root.walk() if isinstance(step, AggregateRows))
+        assert groups.taken_back
+        assert len(made.stages) == 1
+    assert all(source.watermark is None for source in union.sources)
+
+
 @pytest.mark.parametrize(
     ("sql", "says"),
     [
@@ -194,8 +326,48 @@ def test_exists_is_a_join_within_its_bound() -> None:
         (
             "SELECT d.id FROM d AS d JOIN r AS r ON r.id = d.id AND r.u BETWEEN d.t AND d.t + "
             "INTERVAL '1' DAY",
-            "rows do not change",
+            "no column tells them apart",
         ),
+        (
+            "SELECT d.id FROM d AS d LEFT JOIN r AS r ON r.id = d.id AND r.u BETWEEN d.t AND d.t + "
+            "INTERVAL '1' DAY",
+            "takes the last row of its right side by equalities of columns",
+        ),
+        (
+            "SELECT f.id, r.stars FROM f AS f LEFT JOIN r AS r ON r.id = f.id AND r.stars > f.v",
+            "takes the last row of its right side by equalities of columns",
+        ),
+        (
+            "SELECT f.id, h.n FROM f AS f LEFT JOIN h AS h ON h.h = f.h AND f.v > 3",
+            "`$partition` and `$offset`",
+        ),
+        ("SELECT d.id FROM d AS d LEFT JOIN d AS x ON x.h = d.h", "by that side's whole key"),
+        (
+            "SELECT f.id, h.n FROM f AS f JOIN h AS h ON h.h = f.h AND h.u BETWEEN f.t - INTERVAL '1' DAY "
+            "AND f.t",
+            "Add `$partition` and `$offset`",
+        ),
+        (
+            "SELECT d.id FROM d AS d LEFT JOIN (SELECT h FROM h UNION ALL SELECT h FROM f) AS x ON x.h = d.h",
+            "by that side's whole key",
+        ),
+        ("SELECT h FROM d UNION ALL SELECT h FROM f", "UNION ALL"),
+        ("SELECT x FROM d CROSS JOIN UNNEST(ARRAY[h, stars]) AS e(x)", "UNNEST"),
+        (
+            "SELECT h, COUNT(*) AS n FROM d GROUP BY SESSION(t, INTERVAL '1' DAY), h",
+            "SESSION over rows that change",
+        ),
+        (
+            "SELECT id, SUM(v) OVER (PARTITION BY h ORDER BY t RANGE BETWEEN INTERVAL '1' DAY PRECEDING AND "
+            "CURRENT ROW) AS s FROM d",
+            "An aggregate OVER (…) over rows that change is not supported",
+        ),
+        (
+            "SELECT id FROM d AS d WHERE EXISTS (SELECT 1 FROM r AS r WHERE r.id = d.id AND "
+            "u BETWEEN d.t AND d.t + INTERVAL '6' SECOND)",
+            "EXISTS over rows that change is not supported",
+        ),
+        ("SELECT h FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY h ORDER BY v) AS n FROM d)", "`= 1`"),
         (
             "SELECT d.id FROM d AS d JOIN c FOR SYSTEM_TIME AS OF d.t AS c ON c.k = d.h",
             "over rows that change is not supported",

@@ -115,8 +115,9 @@ WINDOW = (
             "needs an equality with each column of the PRIMARY KEY",
         ),
         ("SELECT r.ride FROM rides r FULL JOIN riders d ON r.ride = d.id", "FULL JOIN of rows that change"),
-        ("SELECT d.id FROM riders d JOIN rides r ON r.note = d.name", "is not by that key"),
-        ("SELECT r.ride FROM rides r JOIN riders d ON r.note = d.name", "that side's whole key"),
+        ("SELECT d.id FROM riders d JOIN rides r ON r.note = d.name", "no column tells them apart"),
+        ("SELECT r.ride FROM rides r JOIN riders d ON r.note = d.name", "no column tells them apart"),
+        ("SELECT r.ride FROM rides r LEFT JOIN riders d ON r.note = d.name", "that side's whole key"),
         (
             "SELECT r.ride FROM rides r JOIN bare FOR SYSTEM_TIME AS OF r.began AS d ON r.ride = d.ride",
             "takes a table with a PRIMARY KEY",
@@ -137,13 +138,9 @@ WINDOW = (
         ("SELECT ride, SUM(bike) AS s FROM rides GROUP BY ride", "SUM takes a number"),
         ("SELECT ride, SUM(DISTINCT fare) AS s FROM rides GROUP BY ride", "SUM(DISTINCT …) is not supported"),
         (
-            "SELECT DISTINCT m FROM (SELECT bike, COUNT(*) AS m FROM rides GROUP BY bike)",
-            "over rows that change",
-        ),
-        (
             "SELECT id FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY name ORDER BY id) AS n FROM riders) "
             "WHERE n = 1",
-            "ROW_NUMBER over rows that change",
+            "replace each other by name",
         ),
         (
             "SELECT window_start, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE bare, DESCRIPTOR(began), "

@@ -41,3 +41,11 @@ def values_left(value: str, sign: str) -> str:
     came = f"collect_list(CASE WHEN {value} IS NOT NULL THEN named_struct('v', {value}, 's', {sign}) END)"
     signs = f"aggregate(filter({came}, x -> x.v <=> v), 0, (all, x) -> all + x.s)"
     return f"filter(array_distinct(transform({came}, x -> x.v)), v -> {signs} > 0)"
+
+
+def rows_left(value: str, sign: str) -> str:
+    """The same, each as often as it is left; `value` is never NULL."""
+    came = f"collect_list(named_struct('v', {value}, 's', {sign}))"
+    signs = f"aggregate(filter({came}, x -> x.v <=> v), 0, (all, x) -> all + x.s)"
+    often = f"transform(array_distinct(transform({came}, x -> x.v)), v -> array_repeat(v, {signs}))"
+    return f"flatten({often})"

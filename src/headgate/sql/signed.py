@@ -1,0 +1,198 @@
+"""Rows with signs: each came (1), or was taken back (-1). What is made of them: rows that replace each other
+again, and the first rows of a key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from headgate.errors import InvalidRequest
+from headgate.sql import changes, stages
+from headgate.sql.functions.retracting import rows_left, values_left
+from headgate.sql.operators import Building, Operator, ProjectRows, col, unmarked
+from headgate.sql.relation import Numbered, Relation, live_op, maps_of
+from headgate.sql.scope import Attribute, Scope
+from headgate.sql.stateful import FOR_EVER, AggregateRows
+from headgate.sql.typed import Typed, column
+from headgate.sql.types import BIGINT, quote
+
+if TYPE_CHECKING:
+    from headgate.sql.select import Selects
+
+
+def signed(selects: Selects, relation: Relation) -> Relation:
+    """The same rows with signs. Those of an upsert relation are still told apart by its key."""
+    if relation.sign is not None:
+        return relation
+    if relation.changelog == "upsert":
+        return replace(changes.changes(selects, relation), key=relation.key)
+    sign = selects.refs.new("$sign")
+    kept = [a.ref for _, a in relation.scope.columns]
+    one = Typed("1", IntegerType(), False, True, 1)
+    return replace(relation, operator=ProjectRows(relation.operator, kept, [(sign, one)]), sign=sign)
+
+
+def ready(selects: Selects, relation: Relation) -> Relation:
+    """Rows with signs, as something with state can stand above."""
+    return stages.whole(selects, signed(selects, relation), relation.key)
+
+
+def settled(selects: Selects, relation: Relation) -> Relation:
+    """Rows with signs as rows that replace each other by their key: of each key the one that is left."""
+    if relation.sign is None:
+        return relation
+    if not relation.key:
+        if any(a.window is not None for _, a in relation.scope.columns):
+            raise InvalidRequest(
+                "Windows over rows that change are for GROUP BY: each row may be taken back.",
+                "Group by window_start and window_end, with an aggregate.",
+            )
+        raise InvalidRequest(
+            "The rows of this query may be taken back, and no column tells them apart: they are of a UNION "
+            "ALL, an UNNEST or a join of rows that change, one with another many.",
+            "GROUP BY and SELECT DISTINCT make rows with a key of them. A join has one if both of its sides "
+            "have a PRIMARY KEY, or if it is by the whole key of its right side.",
+        )
+    made = stages.whole(selects, relation, relation.key)
+    assert made.sign is not None
+    attributes = {a.ref: a for _, a in made.scope.columns}
+    rest = [ref for ref in attributes if ref not in made.key]
+    whole = StructType([StructField(f"f{n}", attributes[ref].type) for n, ref in enumerate(rest)])
+    fields = ", ".join(f"'f{n}', {quote(ref)}" for n, ref in enumerate(rest))
+    best, live, op = (selects.refs.new(name) for name in ("$best", "$live", "$op"))
+    sign = quote(made.sign)
+    values = [(live, Typed(f"sum({sign})", BIGINT, False))]
+    if rest:
+        left = values_left(f"named_struct({fields})", sign)
+        values.append((best, Typed(f"array_max({left})", whole)))
+    operator = AggregateRows(
+        made.operator,
+        [(ref, column(ref, attributes[ref].type, True)) for ref in made.key],
+        values,
+        taken_back=True,
+    )
+    check_maps(made, rest)
+    added = [(ref, Typed(f"{quote(best)}.f{n}", attributes[ref].type)) for n, ref in enumerate(rest)]
+    added.append((op, live_op(live)))
+    return replace(
+        made,
+        operator=ProjectRows(operator, list(made.key), added),
+        changelog="upsert",
+        op=op,
+        sign=None,
+        coordinates=(),
+        stateful=True,
+    )
+
+
+def check_maps(relation: Relation, refs: Sequence[str]) -> None:
+    for ref in sorted(maps_of(relation.scope) & set(refs)):
+        raise InvalidRequest(
+            f"Column '{ref.rpartition('#')[0]}' is a MAP, or has one, and rows that change are compared: a "
+            "MAP cannot be.",
+            "Leave it out, or take what is needed from it: m['key'].",
+        )
+
+
+@dataclass(eq=False)
+class KeepLeft(Operator):
+    """The first rows of each key by an order, of those that are left, each with its place. A place that has
+    none any more is deleted."""
+
+    child: Operator
+    keys: Sequence[str]
+    order: Sequence[str]
+    greatest: bool
+    number: str
+    most: int
+    sign: str
+    op: str
+    #: What a row is made of: it is taken back by all of it, wherever it came from.
+    columns: frozenset[str]
+    unordered: frozenset[str] = frozenset()
+    changing = True
+
+    def __post_init__(self) -> None:
+        self.inputs = (self.child,)
+
+    def build(self, on: Building) -> DataFrame:
+        rows = self.child.build(on)
+        rest = [c for c in rows.columns if c in self.columns and c not in self.keys and c in on.mentioned]
+        # Rows that are the same in their order are told apart by the rest of them, never by chance.
+        whole = F.struct(
+            *(unmarked(o).alias(f"$o{n}") for n, o in enumerate(self.order)),
+            F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none")).alias("$row"),
+        )
+        one = rows.select(
+            *(unmarked(k) for k in self.keys), whole.alias("$one"), col(self.sign).alias("$sign")
+        )
+        tops = one.groupBy(*(col(k) for k in self.keys)).agg(
+            F.expr(f"array_sort({rows_left('`$one`', '`$sign`')})").alias("$left"),
+            F.expr("sum(CASE WHEN `$sign` > 0 THEN 1 ELSE 0 END)").alias("$came"),
+        )
+        ordered = F.reverse(col("$left")) if self.greatest else col("$left")
+        # Nobody was ever at a place beyond the number of rows that came.
+        places = F.expr(f"explode(sequence(1, CAST(least(`$came`, {self.most}) AS INT)))")
+        each = tops.filter("`$came` > 0").select(
+            *(col(k) for k in self.keys), ordered.alias("$left"), places.alias(self.number)
+        )
+        found = each.withColumn("$at", F.expr(f"get(`$left`, {quote(self.number)} - 1)"))
+        return found.select(
+            *(col(k) for k in self.keys),
+            *(F.col(f"`$at`.`$row`.{quote(c)}").alias(c) for c in rest),
+            col(self.number),
+            F.when(col("$at").isNotNull(), F.lit("u")).otherwise(F.lit("d")).alias(self.op),
+        )
+
+    def describe(self) -> str:
+        keys = ", ".join(quote(k) for k in self.keys)
+        which = "greatest" if self.greatest else "least"
+        return (
+            f"Keep {self.most} by ({keys}), the {which} {quote(self.order[0])} of the rows that are left, as "
+            "they change"
+        )
+
+    def state(self) -> str:
+        return f"every row that came or was taken back, for each key; {FOR_EVER}"
+
+
+def keep(selects: Selects, relation: Relation, number: Attribute, most: int) -> Relation:
+    """So many rows of each key, of those that are left. With one it is the key's, with more the place is a
+    part of the key."""
+    rank: Numbered = relation.numbered[number.ref]
+    told = tuple(ref for ref in relation.key if ref not in rank.order)
+    # The number comes out of this step: no cut below it has that column.
+    there = tuple((alias, a) for alias, a in relation.scope.columns if a.ref not in relation.numbered)
+    below = ready(selects, replace(relation, numbered={}, scope=Scope(there)))
+    assert below.sign is not None
+    op = selects.refs.new("$op")
+    operator = KeepLeft(
+        below.operator,
+        rank.keys,
+        (*rank.order, *told),
+        rank.greatest,
+        number.ref,
+        most,
+        below.sign,
+        op,
+        frozenset(a.ref for _, a in below.scope.columns if a.ref not in below.coordinates),
+        maps_of(below.scope),
+    )
+    selects.warn(
+        "ROW_NUMBER over rows that change keeps every row that came, for ever; sql.state-ttl does not free "
+        "them."
+    )
+    scope = Scope(
+        tuple(
+            (alias, replace(a, origin=None, window=None))
+            for alias, a in relation.scope.columns
+            if a.ref in operator.keys or a.ref == number.ref or below.scope.by_ref(a.ref) is not None
+        )
+    )
+    key = rank.keys if most == 1 else (*rank.keys, number.ref)
+    return Relation(operator, scope, "upsert", key, op, stateful=True)
