@@ -105,7 +105,8 @@ class Plan:
         return explain(self.root, self.changelog, self.key, self.warnings)
 
     def build(self, scan: Scan, at_once: bool = False) -> DataFrame:
-        """The rows; `$op` ('u' or 'd') if they change; `$rowtime`, `$partition` and `$offset` of the
+        """The rows; `$op` if they change, 'u' or 'd' of an upsert result, what each does of a retract
+        result; `$rowtime`, `$partition` and `$offset` of the
         record if each is made of one. The session must have `settings`. `at_once`: the tables are whole, and
         need no stages."""
         return self.root.build(Building(scan, self.options.secret, mentioned(self.root), at_once))
@@ -156,12 +157,12 @@ def planned(query: Query | exp.Query, tables: Tables, options: Options) -> Plann
             "Write SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM t) "
             "WHERE n = 1.",
         )
-    if relation.sign is not None:
+    if relation.sign is not None and relation.changelog != "retract":
         raise InvalidRequest(
             "Windows over rows that change are for GROUP BY: each row may be taken back.",
             "Group by window_start and window_end, with an aggregate.",
         )
-    if limit is not None and relation.changelog == "upsert":
+    if limit is not None and relation.changelog != "append":
         raise InvalidRequest("LIMIT over rows that change is not supported.", "Leave it out.")
     columns = [
         (attribute.name, column(attribute.ref, attribute.type, attribute.nullable, attribute))
@@ -186,7 +187,8 @@ def finish(
             f"Rows of this query replace each other by {lost}, which is not among its columns.",
             f"Add {lost} to SELECT as it is.",
         )
-    root = OutputRows(relation.operator, columns, relation.op, upsert, limit, _record(relation, columns))
+    record = _record(relation, columns)
+    root = OutputRows(relation.operator, columns, relation.op, upsert, limit, record, relation.sign)
     settle(root)
     _check_maps(root)
     schema = StructType([StructField(name, value.type, value.nullable) for name, value in columns])

@@ -53,7 +53,7 @@ def assign(selects: Selects, tree: WindowTable) -> Relation:
     relation = selects.table(tree.this)
     if relation.changelog == "upsert" and not relation.numbered and tree.args["name"] != "SESSION":
         relation = changes.changes(selects, relation)
-    else:
+    elif relation.changelog != "retract":
         selects.check_plain(relation, str(tree.args["name"]))
     compiler = selects.compiler(relation.scope)
     attribute = compiler.compile(tree.args["column"]).attribute
