@@ -95,7 +95,6 @@ class Facts:
         last = {r[key]: r for r in getattr(self, table)}
         return {k: r for k, r in last.items() if not r.deletes}
 
-
     def left(self) -> list[Record]:
         """The rows of the table without a key: those that came and were not taken back."""
         found: list[Record] = []
