@@ -197,6 +197,7 @@ def test_another_mode_is_another_way_to_read(bench: Bench, asking: Asking) -> No
     before = job_of(record, secret)
     assert "those that take a row back too" in alter("append")
     assert rows() == [(1, 5), (1, 5), (1, 7), (2, 6), (2, 6), (3, 8)]
+    assert alter("retract") == ""
     assert "take it back too" in alter("upsert")
     assert rows() == [(1, 7), (2, 6), (3, 8)]
     after = job_of(record, secret)
