@@ -210,8 +210,6 @@ def test_another_mode_is_another_way_to_read(bench: Bench, asking: Asking) -> No
     assert len(rows()) == 6
     assert alter("retract") == ""
     assert rows() == [(1, 7)]
-    with pytest.raises(InvalidRequest, match="no default"):
-        run(f"ALTER TABLE `{name}` RESET ('changelog.mode')")
 
     # A table of the lake has rows by one mode, and none can have those that are taken back.
     spec, other = TableSpec(name), f"other-{bench.name}"
