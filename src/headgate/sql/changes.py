@@ -17,7 +17,7 @@ from headgate.sql import stages
 from headgate.sql.functions.retracting import values_left
 from headgate.sql.operators import Building, Operator, ProjectRows, ScanRows, col, unmarked
 from headgate.sql.relation import Relation, coordinates_of, live_op, maps_of
-from headgate.sql.scope import Attribute, under
+from headgate.sql.scope import Attribute, Scope, under
 from headgate.sql.stateful import FOR_EVER, AggregateRows
 from headgate.sql.tables import AFTER, BEFORE, CAME, GONE, OP
 from headgate.sql.typed import Typed, column
@@ -127,7 +127,18 @@ def changes(selects: Selects, relation: Relation, key: Sequence[str] = ()) -> Re
 
 def written_out(selects: Selects, relation: Relation) -> Relation:
     """Rows of an upsert relation as changes that leave the statement, each with what it does."""
+    if not relation.key:
+        relation = _the_only_row(selects, relation)
     return replace(_changes(selects, relation, selects.refs.new("$op")), changelog="retract")
+
+
+def _the_only_row(selects: Selects, relation: Relation) -> Relation:
+    """One row that changes, with a key that is always the same."""
+    only = Attribute("$only", selects.refs.new("$only"), INT, False, hidden=True)
+    kept = [attribute.ref for _, attribute in relation.scope.columns]
+    operator = ProjectRows(relation.operator, kept, [(only.ref, Typed("0", INT, False))])
+    scope = Scope((*relation.scope.columns, ("", only)))
+    return replace(relation, operator=operator, scope=scope, key=(only.ref,))
 
 
 def _changes(selects: Selects, relation: Relation, kind: str | None = None) -> Relation:
