@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,9 +16,11 @@ import fastavro
 import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType, TimestampNTZType, TimestampType
 
+from headgate.kafka.records import committed_records
 from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
 from headgate.registry.schemas import SchemaType
+from headgate.sql.tables import AFTER, CAME, OP_CODES
 from tests.faults.test_sql import Drill, kill_at_random
 from tests.integration.statements.bench import framed
 from tests.support.dimensions import CASES, FACTS, Case, Facts, Record, columns, ends, generated, late_rows
@@ -27,7 +30,7 @@ from tests.support.services import Services
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 # Sets of topics, and queries that read each: cases are their product.
 SETS, CASES_OF_A_SET = (20, 10) if SOAK else (2, 10)
-_TABLE = re.compile(r"\b(FROM|JOIN|TABLE) ([fchrd])\b(?!\.)")
+_TABLE = re.compile(r"\b(FROM|JOIN|TABLE) ([fchrdpm])\b(?!\.)")
 _AVRO = {
     IntegerType: "int",
     LongType: "long",
@@ -45,8 +48,10 @@ class Told:
     name: str
     facts: Facts
     late: Facts
-    sent: dict[str, int] = field(default_factory=lambda: dict.fromkeys("fchrd", 0))
+    sent: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FACTS.tables, 0))
     cases: dict[str, Case] = field(default_factory=dict)
+    #: Those whose records take rows back.
+    retract: set[str] = field(default_factory=set)
 
     def topic(self, table: str) -> str:
         return f"{self.name}.{table}"
@@ -67,8 +72,8 @@ class Changes(Drill):
         facts = generated(self.chance, self.chance.randint(15, 40))
         made = Told(f"any-{uuid4().hex[:6]}", facts, late_rows(self.chance, self.chance.randint(1, 5)))
         for table, info in FACTS.tables.items():
-            topic, upsert = made.topic(table), info.changelog == "upsert"
-            config = {"cleanup.policy": "compact"} if upsert else {"retention.ms": "-1"}
+            topic, keyed = made.topic(table), bool(info.primary_key)
+            config = {"cleanup.policy": "compact"} if keyed else {"retention.ms": "-1"}
             # Nothing is compacted while the drill runs: every version is to be read.
             Topics(self.services.runtime.kafka).create(
                 topic, 2, config={**config, "min.compaction.lag.ms": "86400000"}
@@ -78,9 +83,11 @@ class Changes(Drill):
                 for f in info.columns.fields
             ]
             self._register(f"{topic}-value", fields)
-            if upsert:
+            if keyed:
                 keys = [{"name": name, "type": "int"} for name in info.primary_key]
                 self._register(f"{topic}-key", keys)
+            if info.changelog == "retract":
+                self.run(f"ALTER TABLE `{topic}` SET ('changelog.mode' = 'retract')")
             assert info.watermark is not None
             column = info.watermark.column
             self.run(
@@ -88,16 +95,21 @@ class Changes(Drill):
             )
         for name in self.chance.sample(sorted(CASES), CASES_OF_A_SET):
             case = CASES[name]
-            key = f"(PRIMARY KEY ({', '.join(case.key)}) NOT ENFORCED)" if case.changes else ""
+            retract = self.chance.random() < 0.5
+            keyed = case.changes and not (retract and self.chance.random() < 0.5)
+            key = f"(PRIMARY KEY ({', '.join(case.key)}) NOT ENFORCED)" if keyed else ""
+            mode = "WITH ('changelog.mode' = 'retract')" if retract else ""
             self.run(
                 f"SET 'client.statement-name' = '{made.name}.{name}';"
                 "SET 'sql.tables.scan.idle-timeout' = '1 hour';"
-                f"CREATE TABLE `{made.name}.{name}` {key} AS {made.sql(case.sql)}"
+                f"CREATE TABLE `{made.name}.{name}` {key} {mode} AS {made.sql(case.sql)}"
             )
             made.cases[f"{made.name}.{name}"] = case
             self.leaves_out[f"{made.name}.{name}"] = any(
                 table not in case.late for _, table in _TABLE.findall(case.sql)
             )
+            if retract:
+                made.retract.add(f"{made.name}.{name}")
         self.told.append(made)
 
     def _register(self, subject: str, fields: list[dict[str, Any]]) -> None:
@@ -118,14 +130,14 @@ class Changes(Drill):
 
     def send_rest(self) -> None:
         while any(
-            made.sent[table] < len(getattr(made.facts, table)) for made in self.told for table in "fchrd"
+            made.sent[table] < len(getattr(made.facts, table)) for made in self.told for table in FACTS.tables
         ):
             self.send_some()
         for number in (0, 1):
             for made in self.told:
                 for table in FACTS.tables:
                     for partition in (0, 1):
-                        self._produce(made, table, ends(table)[number], partition, at(0), False)
+                        self._produce(made, table, ends(table)[number], partition, at(0))
             assert self._producer.flush(30) == 0
 
     def produce_late(self) -> None:
@@ -137,30 +149,54 @@ class Changes(Drill):
     def _tell(self, made: Told, table: str, record: Record, place: int) -> None:
         info = FACTS.tables[table]
         # Rows of a key are in one partition, those of others anywhere.
-        names = info.primary_key or (("id",) if table == "r" else ())
+        names = info.primary_key or (("id",) if table in "rm" else ())
         partition = record[names[0]] % 2 if names else place % 2
-        self._produce(made, table, columns(table, record), partition, at(record.t), record.deletes)
+        deletes = record.deletes and info.changelog == "upsert"
+        self._produce(made, table, columns(table, record), partition, at(record.t), deletes, record.op)
 
     def _produce(
-        self, made: Told, table: str, values: dict[str, Any], partition: int, time: Any, deletes: bool
+        self,
+        made: Told,
+        table: str,
+        values: dict[str, Any],
+        partition: int,
+        time: Any,
+        deletes: bool = False,
+        op: str = CAME,
     ) -> None:
         info, topic = FACTS.tables[table], made.topic(table)
         row = {f.name: _plain(values.get(f.name)) for f in info.columns.fields}
         value = None if deletes else framed(*self._parts[f"{topic}-value"], row)
         key = None
-        if info.changelog == "upsert":
+        if info.primary_key:
             key = framed(*self._parts[f"{topic}-key"], {name: values[name] for name in info.primary_key})
-        self._producer.produce(topic, value, key, partition=partition, timestamp=int(time.timestamp() * 1000))
+        millis = int(time.timestamp() * 1000)
+        headers: list[Any] = [("op", OP_CODES[op])] if info.changelog == "retract" else []
+        self._producer.produce(topic, value, key, partition=partition, timestamp=millis, headers=headers)
         self._sent[topic, partition] += 1
 
     def expected(self) -> Iterator[tuple[str, list[str], Callable[[], list[str]]]]:
         for made in self.told:
             for name, case in made.cases.items():
                 facts = made.facts.with_late(made.late, case.late)
-                yield name, plain(case.rows(facts)), partial(self.written, name, case.changes)
+                written = partial(self.written, name, case.changes, name in made.retract)
+                yield name, plain(case.rows(facts)), written
 
-    def written(self, name: str, changes: bool) -> list[str]:
-        return plain([row for row in self.rows(name, changes) if NOBODY not in row])
+    def written(self, name: str, changes: bool, retract: bool = False) -> list[str]:
+        rows = self.left(name) if retract else self.rows(name, changes)
+        return plain([row for row in rows if NOBODY not in row])
+
+    def left(self, topic: str) -> list[tuple[Any, ...]]:
+        """What came and was not taken back; nothing is taken back before it came, in its partition."""
+        found: Counter[tuple[Any, ...]] = Counter()
+        places = dict.fromkeys(Topics(self.services.runtime.kafka).describe(topic).partitions, 0)
+        for message in committed_records(self.services.runtime.kafka, topic, places, idle_seconds=0.5):
+            headers: Any = message.headers()
+            value: Any = message.value()
+            row = (message.partition(), *self._decode(value).values())
+            found[row] += 1 if dict(headers)["op"] in (OP_CODES[CAME], OP_CODES[AFTER]) else -1
+            assert found[row] >= 0, (topic, row)
+        return [row[1:] for row in found.elements()]
 
     def end(self) -> None:
         super().end()

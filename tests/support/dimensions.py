@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -16,16 +16,22 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from headgate.sql.tables import Catalog, TableInfo, Watermark
+from headgate.sql.tables import AFTER, BEFORE, CAME, GONE, Catalog, Changelog, TableInfo, Watermark
 from tests.support.queries import DELAY, ENDS, NOBODY, NOTHING, at, clock
 
 _INT, _LONG, _TEXT, _TIME = IntegerType(), LongType(), StringType(), TimestampType()
 
 
-def _table(name: str, columns: dict[str, Any], key: tuple[str, ...] = (), time: str = "t") -> TableInfo:
+def _table(
+    name: str,
+    columns: dict[str, Any],
+    key: tuple[str, ...] = (),
+    time: str = "t",
+    changelog: Changelog | None = None,
+) -> TableInfo:
     fields = StructType([StructField(column, kind) for column, kind in columns.items()])
     mark = Watermark(time, DELAY * 1000)
-    return TableInfo(name, fields, key, "upsert" if key else "append", mark)
+    return TableInfo(name, fields, key, changelog or ("upsert" if key else "append"), mark)
 
 
 FACTS = Catalog(
@@ -35,17 +41,28 @@ FACTS = Catalog(
         "h": _table("h", {"h": _INT, "n": _TEXT, "u": _TIME}, ("h",), "u"),
         "r": _table("r", {"id": _INT, "stars": _INT, "u": _TIME}, time="u"),
         "d": _table("d", {"id": _INT, "h": _INT, "v": _LONG, "stars": _INT, "t": _TIME}, ("id",)),
+        # Rows that are taken back whole: by a key, and any number of equal ones.
+        "p": _table(
+            "p",
+            {"id": _INT, "h": _INT, "v": _LONG, "stars": _INT, "t": _TIME},
+            ("id",),
+            changelog="retract",
+        ),
+        "m": _table("m", {"id": _INT, "h": _INT, "v": _LONG, "t": _TIME}, changelog="retract"),
     }
 )
 
 
 @dataclass(frozen=True)
 class Record:
-    """A row as it came: its values, its time, and whether it deletes."""
+    """A row as it came: its values, its time, and whether it deletes. In a retract table, what it does, and
+    the time of the row if that is another than the record's."""
 
     values: dict[str, Any]
     t: int
     deletes: bool = False
+    op: str = CAME
+    row_t: int | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
@@ -60,11 +77,15 @@ class Facts:
     h: list[Record] = field(default_factory=list)
     r: list[Record] = field(default_factory=list)
     d: list[Record] = field(default_factory=list)
+    p: list[Record] = field(default_factory=list)
+    m: list[Record] = field(default_factory=list)
 
     def version(self, table: str, key: str, value: Any, t: int) -> Record | None:
         """What was valid at a time: the greatest time, then the last that came."""
         found = [
-            (r.t, place, r) for place, r in enumerate(getattr(self, table)) if r[key] == value and r.t <= t
+            (r.t, place, r)
+            for place, r in enumerate(getattr(self, table))
+            if r[key] == value and r.t <= t and r.op != BEFORE
         ]
         last = max(found, key=lambda one: one[:2], default=None)
         return None if last is None or last[2].deletes else last[2]
@@ -80,6 +101,17 @@ class Facts:
         for name in FACTS.tables:
             setattr(whole, name, [*getattr(self, name), *(getattr(late, name) if name in tables else [])])
         return whole
+
+    def left(self) -> list[Record]:
+        """The rows of the table without a key: those that came and were not taken back."""
+        found: list[Record] = []
+        for record in self.m:
+            if record.deletes:
+                same = (record.values, record.row_t)
+                found.remove(next(one for one in found if (one.values, one.row_t) == same))
+            else:
+                found.append(record)
+        return found
 
 
 @dataclass(frozen=True)
@@ -135,9 +167,9 @@ def _groups(rows: list[Record], by: Callable[[Record], Any]) -> dict[Any, list[R
     return found
 
 
-def _counted(facts: Facts) -> list[tuple[Any, ...]]:
+def _counted(facts: Facts, table: str = "d") -> list[tuple[Any, ...]]:
     found = []
-    for h, rows in _groups(list(facts.current("d", "id").values()), lambda r: r["h"]).items():
+    for h, rows in _groups(list(facts.current(table, "id").values()), lambda r: r["h"]).items():
         stars = [r["stars"] for r in rows if r["stars"] is not None]
         found.append(
             (
@@ -160,6 +192,41 @@ def _windows(facts: Facts) -> list[tuple[Any, ...]]:
         (clock(start), clock(start + 10), h, len(found), sum(r["v"] for r in found))
         for (start, h), found in rows.items()
     ]
+
+
+def _many(facts: Facts) -> list[tuple[Any, ...]]:
+    rows = [r for r in facts.left() if r["v"] >= 1]
+    return [
+        (
+            h,
+            len(found),
+            sum(r["v"] for r in found),
+            min(r["v"] for r in found),
+            len({r["id"] for r in found}),
+        )
+        for h, found in _groups(rows, lambda r: r["h"]).items()
+    ]
+
+
+def _many_windows(facts: Facts) -> list[tuple[Any, ...]]:
+    rows = _groups(facts.left(), lambda r: ((r.row_t or 0) // 10 * 10, r["h"]))
+    return [
+        (clock(start), clock(start + 10), h, len(found), sum(r["v"] for r in found))
+        for (start, h), found in rows.items()
+    ]
+
+
+def _kept_joined(facts: Facts) -> list[tuple[Any, ...]]:
+    kept = facts.current("p", "id")
+    return [
+        (id_, r["stars"], kept[id_]["v"] if id_ in kept else None)
+        for id_, r in facts.current("d", "id").items()
+    ]
+
+
+def _kept_versions(facts: Facts) -> list[tuple[Any, ...]]:
+    pairs = [(f, facts.version("p", "id", f["id"], f.t)) for f in facts.f]
+    return [(f["id"], None if p is None else p["v"]) for f, p in pairs]
 
 
 def _joined(facts: Facts) -> list[tuple[Any, ...]]:
@@ -307,6 +374,38 @@ CASES = {
         ("h",),
         late="d",
     ),
+    "groups-of-kept": Case(
+        "SELECT h, COUNT(*) AS n, COUNT(stars) AS m, SUM(v) AS s, AVG(stars) AS a, MIN(stars) AS least, "
+        "MAX(v) AS most, COUNT(DISTINCT stars) AS x FROM p GROUP BY h",
+        lambda facts: _counted(facts, "p"),
+        ("h",),
+        late="p",
+    ),
+    "groups-of-many": Case(
+        "SELECT h, COUNT(*) AS n, SUM(v) AS s, MIN(v) AS least, COUNT(DISTINCT id) AS x FROM m WHERE v >= 1 "
+        "GROUP BY h",
+        _many,
+        ("h",),
+        late="m",
+    ),
+    "windows-of-many": Case(
+        "SELECT window_start, window_end, h, COUNT(*) AS n, SUM(v) AS s "
+        "FROM TABLE(TUMBLE(TABLE m, DESCRIPTOR(t), INTERVAL '10' SECOND)) GROUP BY window_start, "
+        "window_end, h",
+        _many_windows,
+        ("window_start", "window_end", "h"),
+        late="m",
+    ),
+    "kept-joined": Case(
+        "SELECT d.id, d.stars, p.v FROM d AS d LEFT JOIN p AS p ON p.id = d.id",
+        _kept_joined,
+        ("id",),
+        late="dp",
+    ),
+    "kept-versions": Case(
+        "SELECT f.id, p.v FROM f AS f LEFT JOIN p FOR SYSTEM_TIME AS OF f.t AS p ON p.id = f.id",
+        _kept_versions,
+    ),
     "left-join": Case(
         "SELECT f.id, f.v, r.stars FROM f AS f LEFT JOIN r AS r ON r.id = f.id",
         _joined,
@@ -397,6 +496,7 @@ CASES = {
 def generated(chance: random.Random, size: int) -> Facts:
     """Out of order but none late, repeated, deleted."""
     facts, base = Facts(), 0
+    _take_back(facts, random.Random(chance.random()), size)
 
     def time() -> int:
         return base - chance.randrange(DELAY)
@@ -438,14 +538,46 @@ def late_rows(chance: random.Random, size: int) -> Facts:
     return late
 
 
+def _take_back(facts: Facts, chance: random.Random, size: int) -> None:
+    """Rows that come and are taken back whole, out of order but none late."""
+    base = 0
+    kept: dict[int, Record] = {}
+    many: list[Record] = []
+
+    def put(table: list[Record], op: str, row: Record) -> None:
+        minus = op in (BEFORE, GONE)
+        t = base - chance.randrange(DELAY) if minus else row.t
+        table.append(Record(row.values, t, minus, op, row.row_t))
+
+    for _ in range(size):
+        base += chance.randrange(4)
+        t = base - chance.randrange(DELAY)
+        id_ = chance.randrange(size // 2 + 1)
+        before = kept.pop(id_, None)
+        gone = before is not None and chance.random() < 0.2
+        if before is not None:
+            put(facts.p, GONE if gone else BEFORE, before)
+        if not gone:
+            values = {"id": id_, "h": chance.randrange(3), "v": chance.randrange(9)}
+            kept[id_] = Record({**values, "stars": chance.choice([None, 1, 2, 3])}, t, row_t=t)
+            put(facts.p, CAME if before is None else AFTER, kept[id_])
+        if many and chance.random() < 0.4:
+            put(facts.m, GONE, many.pop(chance.randrange(len(many))))
+        else:
+            values = {"id": chance.randrange(2), "h": chance.randrange(2), "v": chance.randrange(3)}
+            many.append(Record(values, t, row_t=t // 7 * 7))
+            put(facts.m, CAME, many[-1])
+
+
 def columns(name: str, record: Record) -> dict[str, Any]:
-    """A record as the columns of its table; a delete has its key alone."""
+    """A record as the columns of its table; a delete has its key alone, unless it takes a row back."""
     table = FACTS.tables[name]
     mark = table.watermark
     assert mark is not None
-    time: datetime = clock(record.t) if name == "c" else at(record.t)
+    t = record.t if record.row_t is None else record.row_t
+    time: datetime = clock(t) if name == "c" else at(t)
     values = {**record.values, mark.column: time}
-    if record.deletes:
+    if record.deletes and table.changelog == "upsert":
         return {key: values[key] for key in table.primary_key}
     return values
 
@@ -475,7 +607,7 @@ def _rows(facts: Facts) -> list[Record]:
     return list(facts.current("d", "id").values())
 
 
-def _named(facts: Facts) -> list[tuple[Any, ...]]:
+def _looked_up(facts: Facts) -> list[tuple[Any, ...]]:
     c = facts.current("c", "k")
     return [(d["id"], d["v"], c[d["stars"]]["n"]) for d in _rows(facts) if d["stars"] in c]
 
@@ -560,8 +692,36 @@ def _elements(facts: Facts) -> list[tuple[Any, ...]]:
     return list(found.items())
 
 
-CASES |= {
-    "lookup": Case("SELECT d.id, d.v, c.n FROM d AS d JOIN c AS c ON c.k = d.stars", _named, ("id",)),
+def _top_of_many(facts: Facts) -> list[tuple[Any, ...]]:
+    found = []
+    for h, rows in _groups(facts.left(), lambda r: r["h"]).items():
+        found += [(h, place, v) for place, v in enumerate(sorted(r["v"] for r in rows)[:2], 1)]
+    return found
+
+
+def _pairs_of_many(facts: Facts) -> list[tuple[Any, ...]]:
+    found = _groups([(f, m) for f in facts.f for m in facts.left() if f["h"] == m["h"]], lambda p: p[0]["h"])
+    return [(h, len(pairs), sum(m["v"] for _, m in pairs)) for h, pairs in found.items()]
+
+
+_CHANGING = {
+    "distinct-of-many": Case(
+        "SELECT DISTINCT h, v FROM m WHERE id >= 0",
+        lambda facts: list({(r["h"], r["v"]) for r in facts.left()}),
+        ("h", "v"),
+    ),
+    "top-of-many": Case(
+        "SELECT h, n, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY h ORDER BY v) AS n FROM m) "
+        "WHERE n <= 2",
+        _top_of_many,
+        ("h", "n"),
+    ),
+    "pairs-of-many": Case(
+        "SELECT f.h, COUNT(*) AS n, SUM(m.v) AS s FROM f AS f JOIN m AS m ON m.h = f.h GROUP BY f.h",
+        _pairs_of_many,
+        ("h",),
+    ),
+    "lookup": Case("SELECT d.id, d.v, c.n FROM d AS d JOIN c AS c ON c.k = d.stars", _looked_up, ("id",)),
     "lookup-chain": Case(
         "SELECT d.id, d.v, h.n AS hn, c.n AS cn FROM d AS d JOIN h AS h ON h.h = d.h "
         "LEFT JOIN c AS c ON c.k = d.stars",
@@ -635,3 +795,5 @@ CASES |= {
         ("x",),
     ),
 }
+# However late a row is, it counts there.
+CASES |= {name: replace(case, late="".join(FACTS.tables)) for name, case in _CHANGING.items()}

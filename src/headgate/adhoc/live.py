@@ -44,7 +44,10 @@ def last_changes(rows: DataFrame, plan: Plan) -> DataFrame:
 
 
 def give(rows: DataFrame, plan: Plan, results: Results, changing: bool) -> None:
-    """All of these rows. They are computed before the first is given: what fails then was not half seen."""
+    """All of these rows. They are computed before the first is given: what fails then was not half seen.
+
+    Of a retract result a row comes, or one that is the same is gone.
+    """
     names = [*plan.columns.names, *([r.OP] if changing else [])]
     kept = rows.select(*(f.col(quote(name)) for name in names)).persist(StorageLevel.DISK_ONLY)
     try:
@@ -52,11 +55,17 @@ def give(rows: DataFrame, plan: Plan, results: Results, changing: bool) -> None:
         for values in plain_rows(kept, plan.options.zone):
             op = INSERT
             if changing:
-                op = DELETE if values.pop(r.OP) == r.DELETE else UPSERT
+                op = _shown(values.pop(r.OP))
             results.row(op, values)
         results.flush()
     finally:
         kept.unpersist()
+
+
+def _shown(op: str) -> str:
+    if op in (r.UPSERT, r.DELETE):
+        return UPSERT if op == r.UPSERT else DELETE
+    return DELETE if op.startswith("-") else INSERT
 
 
 class RowSink:
@@ -72,7 +81,7 @@ class RowSink:
         if batch <= self._given:
             return
         try:
-            changing = self._plan.changelog == "upsert"
+            changing = self._plan.changelog != "append"
             give(last_changes(rows, self._plan), self._plan, self._results, changing)
             self._given = batch
         except Exception as error:  # noqa: BLE001

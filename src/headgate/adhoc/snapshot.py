@@ -61,10 +61,14 @@ class Snapshot:
     def frame(self) -> DataFrame:
         """The rows of the plan, and of those that change what they came to."""
         rows = self._plan.build(self._scan, at_once=True)
-        if self._plan.changelog != "upsert":
-            return rows
-        there = last_changes(rows, self._plan).where(f.col(quote(r.OP)) == r.UPSERT)
-        return there if self._plan.limit is None else there.limit(self._plan.limit)
+        match self._plan.changelog:
+            case "append":
+                return rows
+            case "retract":
+                return what_is_left(rows, self._plan.columns.names)
+            case _:
+                there = last_changes(rows, self._plan).where(f.col(quote(r.OP)) == r.UPSERT)
+                return there if self._plan.limit is None else there.limit(self._plan.limit)
 
     def run(self, results: Results) -> None:
         """Schemas that nobody knew are learned on the way."""
@@ -84,7 +88,7 @@ class Snapshot:
         table = source.table
         rows = self._readers[table.name].rows(self._records(table.name))
         rows = (rows.where("not `$bad`") if self._skip_bad else rows).drop("$bad")
-        if table.changelog == "upsert":
+        if table.changelog != "append":
             rows = rows.where(f.col(quote(r.OP)).isNotNull())
         return watermarked(rows, source.watermark)
 
@@ -101,6 +105,16 @@ class Snapshot:
             "includeHeaders": "true",
         }
         return self._spark.read.format("kafka").options(**options).load()
+
+
+def what_is_left(rows: DataFrame, names: list[str]) -> DataFrame:
+    """Each row as often as it came and was not taken back."""
+    columns = [f.col(quote(name)) for name in names]
+    sign = f.when(f.col(quote(r.OP)).startswith("-"), f.lit(-1)).otherwise(f.lit(1))
+    counted = rows.groupBy(*columns).agg(f.sum(sign).alias("$left")).where("`$left` > 0")
+    return counted.select(*columns, f.explode(f.expr("array_repeat(0, int(`$left`))")).alias("$one")).drop(
+        "$one"
+    )
 
 
 def ranges_of(access: KafkaAccess, names: list[str], starts: Mapping[str, str]) -> dict[str, Ranges]:

@@ -23,7 +23,7 @@ class Changes:
     def take(self, op: str, row: Row) -> list[tuple[str, Row]]:
         """What that means for who sees it: `-` a row that is gone, `+` one that is there."""
         if self._key is None:
-            return [("+", row)]
+            return [("-" if op == "delete" else "+", row)]
         key = json.dumps([row[name] for name in self._key])
         before = self.rows.get(key)
         gone = [] if before is None else [("-", before)]

@@ -15,11 +15,13 @@ from pyspark.sql.types import StructField, StructType
 from headgate.errors import InvalidRequest
 from headgate.sql import stages
 from headgate.sql.functions.retracting import values_left
-from headgate.sql.operators import Building, Operator, ProjectRows, col, unmarked
-from headgate.sql.relation import Relation, live_op, maps_of
+from headgate.sql.operators import Building, Operator, ProjectRows, ScanRows, col, unmarked
+from headgate.sql.relation import Relation, coordinates_of, live_op, maps_of
+from headgate.sql.scope import Attribute, Scope, under
 from headgate.sql.stateful import FOR_EVER, AggregateRows
+from headgate.sql.tables import AFTER, BEFORE, CAME, GONE, OP
 from headgate.sql.typed import Typed, column
-from headgate.sql.types import BIGINT, quote
+from headgate.sql.types import BIGINT, INT, quote
 
 if TYPE_CHECKING:
     from headgate.sql.select import Selects
@@ -39,6 +41,8 @@ class RowChanges(Operator):
     op: str | None
     sign: str
     unordered: frozenset[str] = frozenset()
+    #: A column that says of each change whether the row came, is gone, or is half of an update.
+    kind: str | None = None
     changing = True
     orders_batches = True
 
@@ -56,7 +60,8 @@ class RowChanges(Operator):
         alive = F.lit(True) if self.op is None else col(self.op) == F.lit("u")
         if not rows.isStreaming:
             made = one.filter(alive).withColumn(self.sign, F.lit(1))
-            return made.select(*(col(c) for c in (*self.keys, *rest, self.sign)))
+            said = [] if self.kind is None else [F.lit(CAME).alias(self.kind)]
+            return made.select(*(col(c) for c in (*self.keys, *rest, self.sign)), *said)
         whole = F.struct(
             *(unmarked(o).alias(f"$o{n}") for n, o in enumerate(reversed(self.order))),
             alive.alias("$alive"),
@@ -73,11 +78,23 @@ class RowChanges(Operator):
             "filter(array(named_struct('sign', 1, 'of', get(`$two`, 0)), named_struct('sign', -1, 'of', "
             f"get(`$two`, 1))), x -> x.of.`$alive` AND NOT ({same}))"
         )
-        each = two.select(*(col(k) for k in self.keys), F.explode(F.expr(both)).alias("$change"))
+        halves = "size(`$two`) = 2 AND `$two`[0].`$alive` AND `$two`[1].`$alive`"
+        each = two.select(
+            *(col(k) for k in self.keys),
+            F.explode(F.expr(both)).alias("$change"),
+            *([] if self.kind is None else [F.expr(halves).alias("$halves")]),
+        )
+        said = []
+        if self.kind is not None:
+            came, half = F.col("`$change`.sign") > 0, col("$halves")
+            update = F.when(came, F.lit(AFTER)).otherwise(F.lit(BEFORE))
+            whole_row = F.when(came, F.lit(CAME)).otherwise(F.lit(GONE))
+            said = [F.when(half, update).otherwise(whole_row).alias(self.kind)]
         return each.select(
             *(col(k) for k in self.keys),
             *(F.col(f"`$change`.of.`$row`.{quote(c)}").alias(c) for c in rest),
             F.col("`$change`.sign").alias(self.sign),
+            *said,
         )
 
     def describe(self) -> str:
@@ -87,8 +104,44 @@ class RowChanges(Operator):
         return f"two rows for each key, the one before and the one now; {FOR_EVER}"
 
 
+def taken_back(selects: Selects, scan: ScanRows, attributes: Sequence[Attribute]) -> Relation:
+    """A retract table without a key: its records are changes already. What the system knows of a record is
+    not to be had, since the one that takes a row back has other times and places."""
+    sign = selects.refs.new("$sign")
+    value = Typed(f"CASE WHEN {quote(scan.ref(OP))} = 'd' THEN -1 ELSE 1 END", INT, False)
+    operator = ProjectRows(scan, [attribute.ref for attribute in attributes], [(sign, value)])
+    return Relation(
+        operator,
+        under(scan.table.name, attributes),
+        "retract",
+        coordinates=coordinates_of(scan),
+        sign=sign,
+    )
+
+
 def changes(selects: Selects, relation: Relation, key: Sequence[str] = ()) -> Relation:
     """Rows of an upsert relation as changes, behind a cut: what stands above may have state of its own."""
+    made = _changes(selects, relation)
+    return stages.cut(selects, made, list(key) or list(relation.key))
+
+
+def written_out(selects: Selects, relation: Relation) -> Relation:
+    """Rows of an upsert relation as changes that leave the statement, each with what it does."""
+    if not relation.key:
+        relation = _the_only_row(selects, relation)
+    return replace(_changes(selects, relation, selects.refs.new("$op")), changelog="retract")
+
+
+def _the_only_row(selects: Selects, relation: Relation) -> Relation:
+    """One row that changes, with a key that is always the same."""
+    only = Attribute("$only", selects.refs.new("$only"), INT, False, hidden=True)
+    kept = [attribute.ref for _, attribute in relation.scope.columns]
+    operator = ProjectRows(relation.operator, kept, [(only.ref, Typed("0", INT, False))])
+    scope = Scope((*relation.scope.columns, ("", only)))
+    return replace(relation, operator=operator, scope=scope, key=(only.ref,))
+
+
+def _changes(selects: Selects, relation: Relation, kind: str | None = None) -> Relation:
     if not relation.key:
         raise InvalidRequest(
             "The query has one row that changes, without a key, and reads it again.",
@@ -97,23 +150,28 @@ def changes(selects: Selects, relation: Relation, key: Sequence[str] = ()) -> Re
     relation = stages.whole(selects, relation, relation.key)
     sign = selects.refs.new("$sign")
     operator = RowChanges(
-        relation.operator, relation.key, relation.coordinates, relation.op, sign, maps_of(relation.scope)
+        relation.operator,
+        relation.key,
+        relation.coordinates,
+        relation.op,
+        sign,
+        maps_of(relation.scope),
+        kind,
     )
     stay = [(alias, a) for alias, a in relation.scope.columns if a.ref not in relation.coordinates]
     scope = replace(relation.scope, columns=tuple(stay))
-    made = replace(
+    return replace(
         relation,
         operator=operator,
         scope=scope,
         changelog="append",
-        op=None,
+        op=kind,
         key=(),
         coordinates=(),
         events={},
         sign=sign,
         stateful=True,
     )
-    return stages.cut(selects, made, list(key) or list(relation.key))
 
 
 def one_of_each(selects: Selects, relation: Relation, key: Sequence[str]) -> Relation:

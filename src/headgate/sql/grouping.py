@@ -16,7 +16,7 @@ from headgate.sql.functions.aggregates import AGGREGATES, aggregate
 from headgate.sql.functions.retracting import retracting
 from headgate.sql.operators import ProjectRows
 from headgate.sql.refusals import refuse, where
-from headgate.sql.relation import Relation, live_op
+from headgate.sql.relation import Relation, live_op, refuse_moving
 from headgate.sql.scope import Attribute, Scope, under
 from headgate.sql.stateful import AggregateRows, SessionGap
 from headgate.sql.typed import Typed, column
@@ -132,6 +132,7 @@ class Groups:
                 replace(first, sql=f"CASE WHEN {condition.sql} THEN {first.sql} END", nullable=True),
                 *args[1:],
             ]
+        refuse_moving(self.relation, args)
         coordinates = ", ".join(quote(ref) for ref in self.relation.coordinates)
         try:
             if self.relation.sign is not None:
@@ -158,6 +159,7 @@ def group(selects: Selects, relation: Relation, tree: exp.Select) -> Relation:
     if relation.changes:
         relation = signed.ready(selects, relation)
     groups = _groups(selects, relation, tree)
+    refuse_moving(relation, [value for _, value in groups.keys])
     if relation.stateful and groups.window_ref is None:
         # Its result changes, that of a join, a ROW_NUMBER or a window below does not.
         relation = stages.cut(selects, relation, [])

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pyspark.sql.types import NullType, StructField, StructType
 
 from headgate.errors import InvalidRequest
-from headgate.sql.changes import one_of_each
+from headgate.sql.changes import one_of_each, written_out
 from headgate.sql.planner import Options, Plan, Planned, check_names, finish, planned
 from headgate.sql.relation import Relation
 from headgate.sql.statements import CreateTable, InsertInto
@@ -13,7 +13,7 @@ from headgate.sql.tables import Changelog, TableInfo, Tables, Watermark
 from headgate.sql.typed import Typed, null
 from headgate.sql.types import assignable, is_time, name_of, quote, spark_name, text
 
-MODES = ("append", "upsert")
+MODES: tuple[Changelog, ...] = ("append", "upsert", "retract")
 
 
 def plan_insert(
@@ -86,22 +86,21 @@ def changelog_of(create: CreateTable) -> Changelog:
         return "upsert" if create.primary_key else "append"
     if said not in MODES:
         raise InvalidRequest(
-            f"Option 'changelog.mode' is '{said}'.", "It is 'append' or 'upsert'; 'retract' is not supported."
+            f"Option 'changelog.mode' is '{said}'.", "It is 'append', 'upsert' or 'retract'."
         )
-    if said == "upsert":
-        if not create.primary_key:
-            raise InvalidRequest(
-                f"Table '{create.name}' is to be an upsert table and has no key.",
-                "Add PRIMARY KEY (…) NOT ENFORCED.",
-            )
-        return "upsert"
-    return "append"
+    if said == "upsert" and not create.primary_key:
+        raise InvalidRequest(
+            f"Table '{create.name}' is to be an upsert table and has no key.",
+            "Add PRIMARY KEY (…) NOT ENFORCED.",
+        )
+    return next(mode for mode in MODES if mode == said)
 
 
 def _into(found: Planned, target: TableInfo, listed: tuple[str, ...], options: Options) -> Plan:
     if found.limit is not None:
         raise InvalidRequest("LIMIT has no place in a statement that runs for ever.", "Leave it out.")
     matched = _match(found.columns, target, listed)
+    relation = _fitting(found, matched, target)
     columns: list[tuple[str, Typed]] = []
     for field in target.columns.fields:
         value = matched.get(field.name) or null(field.dataType)
@@ -116,9 +115,8 @@ def _into(found: Planned, target: TableInfo, listed: tuple[str, ...], options: O
         stored = value.cast(field.dataType)
         must = not field.nullable or field.name in target.primary_key
         if must and stored.nullable:
-            stored = _checked(stored, field.name, target, found.relation)
+            stored = _checked(stored, field.name, target, relation)
         columns.append((field.name, replace(stored, attribute=attribute)))
-    relation = _by_key(found, columns, target)
     return finish(relation, columns, options, found.warnings)
 
 
@@ -154,12 +152,9 @@ def _checked(value: Typed, name: str, target: TableInfo, relation: Relation) -> 
     if len(relation.coordinates) == 2:
         partition, offset = (quote(ref) for ref in relation.coordinates)
         message = f"concat({message}, ': partition ', {partition}, ', offset ', {offset})"
-    # A delete has nothing but its key.
-    only = (
-        f" AND {quote(relation.op)} = 'u'"
-        if relation.op is not None and name not in target.primary_key
-        else ""
-    )
+    # A delete has nothing but its key; a row that is taken back was there whole.
+    deletes = relation.op is not None and relation.sign is None
+    only = f" AND {quote(relation.op or '')} = 'u'" if deletes and name not in target.primary_key else ""
     kind = spark_name(value.type)
     sql = (
         f"CASE WHEN {value.sql} IS NULL{only} THEN CAST(raise_error({message}) AS {kind}) ELSE "
@@ -168,17 +163,36 @@ def _checked(value: Typed, name: str, target: TableInfo, relation: Relation) -> 
     return replace(value, sql=sql, nullable=bool(only))
 
 
-def _by_key(found: Planned, columns: list[tuple[str, Typed]], target: TableInfo) -> Relation:
-    """Rows that change need a table that is told by the same key, or by a part of it."""
+def _fitting(found: Planned, matched: dict[str, Typed], target: TableInfo) -> Relation:
+    """The rows of the query as the table takes them."""
     relation = found.relation
     if relation.changelog == "append":
         return relation
     if target.changelog == "append":
         raise InvalidRequest(
             f"The rows of this query change, and table '{target.name}' is append-only.",
-            "Declare PRIMARY KEY (…) NOT ENFORCED with 'changelog.mode' = 'upsert', or group by a window.",
+            "Declare PRIMARY KEY (…) NOT ENFORCED with 'changelog.mode' = 'upsert', say "
+            "'changelog.mode' = 'retract', or group by a window.",
         )
-    names = {value.attribute.ref: name for name, value in columns if value.attribute is not None}
+    if relation.changelog == "retract":
+        if target.primary_key:
+            raise InvalidRequest(
+                f"The rows of this query have no key, and those of table '{target.name}' are told by "
+                f"({', '.join(target.primary_key)}).",
+                "Declare the key of the table that is read; or write a retract table without one.",
+            )
+        return relation
+    if target.primary_key:
+        relation = _by_key(found, matched, target)
+    return written_out(found.selects, relation) if target.changelog == "retract" else relation
+
+
+def _by_key(found: Planned, matched: dict[str, Typed], target: TableInfo) -> Relation:
+    """Rows that change by a key need a table that is told by the same one, or by a part of it."""
+    relation = found.relation
+    # A column may go to several; the one of the key counts.
+    own = sorted(matched.items(), key=lambda one: one[0] in target.primary_key)
+    names = {value.attribute.ref: name for name, value in own if value.attribute is not None}
     key = [names.get(ref) for ref in relation.key]
     if not key:
         raise InvalidRequest(

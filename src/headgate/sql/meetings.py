@@ -12,7 +12,7 @@ from sqlglot import exp
 from headgate.sql import signed
 from headgate.sql.conditions import all_of
 from headgate.sql.operators import Building, Operator, col, unmarked, with_secrets, without_secrets
-from headgate.sql.relation import Relation
+from headgate.sql.relation import Relation, refuse_moving
 from headgate.sql.stateful import FOR_EVER
 from headgate.sql.typed import Typed
 from headgate.sql.updating import joined_scope
@@ -59,11 +59,13 @@ def join(selects: Selects, left: Relation, right: Relation, own: list[exp.Expr])
     assert left.sign is not None
     assert right.sign is not None
     compiler = selects.compiler(left.scope.joined(right.scope))
+    conditions = [compiler.condition(c) for c in own]
+    refuse_moving(left, conditions)
     sign = selects.refs.new("$sign")
     operator = JoinSigned(
         left.operator,
         right.operator,
-        all_of([compiler.condition(c) for c in own]),
+        all_of(conditions),
         (left.sign, right.sign),
         sign,
     )

@@ -17,7 +17,18 @@ from pyspark.sql import types as T  # noqa: N812
 from headgate.errors import InvalidRequest
 from headgate.sql.durations import format_ms
 from headgate.sql.functions.masks import pads, secret_columns
-from headgate.sql.tables import EVENT, OP, SYSTEM, Scan, Source, SourceWatermark, TableInfo, source_watermark
+from headgate.sql.tables import (
+    CAME,
+    EVENT,
+    GONE,
+    OP,
+    SYSTEM,
+    Scan,
+    Source,
+    SourceWatermark,
+    TableInfo,
+    source_watermark,
+)
 from headgate.sql.typed import Typed
 from headgate.sql.types import quote
 
@@ -122,7 +133,7 @@ class ScanRows(Operator):
     def build(self, on: Building) -> DataFrame:
         rows = on.scan(self.source)
         names = [*self.table.columns.names, *SYSTEM]
-        if self.table.changelog == "upsert":
+        if self.table.changelog != "append":
             names.append(OP)
         if self.chosen is not None and self.chosen.expression is not None:
             names.append(EVENT)
@@ -329,7 +340,10 @@ def timed_as(ref: str, rows: DataFrame) -> Column:
 
 @dataclass(eq=False)
 class OutputRows(Operator):
-    """The columns of the result by their names, checked for NULLs, with `$op` for results that change."""
+    """The columns of the result by their names, checked for NULLs, with `$op` for results that change.
+
+    Of rows that are taken back whole, `sign` says which those are, and `op` how, if that is known.
+    """
 
     child: Operator
     columns: Sequence[tuple[str, Typed]]
@@ -338,6 +352,7 @@ class OutputRows(Operator):
     limit: int | None = None
     # The time and the coordinates of the record that a row was made of, by name.
     record: Sequence[tuple[str, str]] = ()
+    sign: str | None = None
 
     def __post_init__(self) -> None:
         self.inputs = (self.child,)
@@ -345,7 +360,10 @@ class OutputRows(Operator):
     def build(self, on: Building) -> DataFrame:
         rows = with_secrets(self.child.build(on), [value for _, value in self.columns], on)
         columns = [F.expr(value.sql).alias(name) for name, value in self.columns]
-        if self.upsert:
+        if self.sign is not None:
+            came = F.when(col(self.sign) < 0, F.lit(GONE)).otherwise(F.lit(CAME))
+            columns.append((came if self.op is None else col(self.op)).alias(OP))
+        elif self.upsert:
             columns.append((col(self.op) if self.op is not None else F.lit("u")).alias(OP))
         columns += [col(ref).alias(name) for name, ref in self.record]
         made = rows.select(*columns)
@@ -353,4 +371,5 @@ class OutputRows(Operator):
 
     def describe(self) -> str:
         shown = ", ".join(f"{value.sql} AS {name}" for name, value in self.columns)
-        return f"Output {'upsert' if self.upsert else 'append'}: {shown}"
+        mode = "retract" if self.sign is not None else "upsert" if self.upsert else "append"
+        return f"Output {mode}: {shown}"

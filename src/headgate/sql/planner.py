@@ -106,7 +106,8 @@ class Plan:
         return explain(self.root, self.changelog, self.key, self.warnings)
 
     def build(self, scan: Scan, at_once: bool = False) -> DataFrame:
-        """The rows; `$op` ('u' or 'd') if they change; `$rowtime`, `$partition` and `$offset` of the
+        """The rows; `$op` if they change, 'u' or 'd' of an upsert result, what each does of a retract
+        result; `$rowtime`, `$partition` and `$offset` of the
         record if each is made of one. The session must have `settings`. `at_once`: the tables are whole, and
         need no stages."""
         return self.root.build(Building(scan, self.options.secret, mentioned(self.root), at_once))
@@ -157,7 +158,12 @@ def planned(query: Query | exp.Query, tables: Tables, options: Options) -> Plann
             "Write SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM t) "
             "WHERE n = 1.",
         )
-    relation = settled(selects, relation)
+    if relation.changelog != "retract":
+        relation = settled(selects, relation)
+    elif limit is not None:
+        raise InvalidRequest(
+            "LIMIT over rows that are taken back one by one is not supported.", "Leave it out."
+        )
     columns = [
         (attribute.name, column(attribute.ref, attribute.type, attribute.nullable, attribute))
         for _, attribute in relation.scope.visible()
@@ -189,7 +195,8 @@ def finish(
         )
     # Of rows that change, who reads them counts those that are there.
     most = None if upsert else limit
-    root = OutputRows(relation.operator, columns, relation.op, upsert, most, _record(relation, columns))
+    record = _record(relation, columns)
+    root = OutputRows(relation.operator, columns, relation.op, upsert, most, record, relation.sign)
     settle(root)
     _check_maps(root)
     schema = StructType([StructField(name, value.type, value.nullable) for name, value in columns])

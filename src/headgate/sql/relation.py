@@ -1,6 +1,7 @@
 """What the planner knows of a step: its columns, whether its rows change, and where they came from."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -13,6 +14,8 @@ from headgate.sql.stateful import SessionGap
 from headgate.sql.tables import OFFSET, PARTITION, ROWTIME, Changelog
 from headgate.sql.typed import Typed, call
 from headgate.sql.types import STRING, is_time, quote
+
+_MOVING = re.compile(r"\b(current_timestamp|localtimestamp|current_date)\(\)")
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class SessionTable:
 class Relation:
     """Rows of a step. `key` is set for rows that change: the columns by which a later row replaces an
     earlier one. `op` is the column that tells deletes. `coordinates` are the columns that tell in which
-    order rows came."""
+    order rows came. Those of a `retract` relation have no key but a `sign`: each comes, or is taken back."""
 
     operator: Operator
     scope: Scope
@@ -116,6 +119,15 @@ def alter_for(attribute: Attribute) -> str:
     column, table = attribute.origin.column, attribute.origin.scan.table.name
     name = table if table.isidentifier() else f"`{table}`"
     return f"ALTER TABLE {name} MODIFY WATERMARK FOR `{column}` AS `{column}` - INTERVAL '5' SECOND"
+
+
+def refuse_moving(relation: Relation, values: Iterable[Typed]) -> None:
+    """What is taken back must be what came, and the time of day is another one then."""
+    if relation.sign is not None and any(_MOVING.search(value.sql) for value in values):
+        raise InvalidRequest(
+            "The time of day over rows that are taken back is another one each time.",
+            "Take a column of time instead of NOW(), CURRENT_DATE and their kin.",
+        )
 
 
 def refuse_changing(relation: Relation, what: str) -> None:

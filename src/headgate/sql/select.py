@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from sqlglot import exp
 
 from headgate.errors import InvalidRequest
-from headgate.sql import dedup, distinct, exists, grouping, joins, rolling, unions, unnest, windows
+from headgate.sql import changes, dedup, distinct, exists, grouping, joins, rolling, unions, unnest, windows
 from headgate.sql.conditions import conjuncts
 from headgate.sql.dialect import WindowTable
 from headgate.sql.expressions import Compiler
@@ -21,6 +21,7 @@ from headgate.sql.relation import (
     coordinates_of,
     filtered_op,
     refuse_changing,
+    refuse_moving,
 )
 from headgate.sql.scope import Attribute, Origin, Scope, under
 from headgate.sql.statements import CreateView
@@ -265,16 +266,18 @@ class Selects:
                 f.name,
                 scan.ref(f.name),
                 f.dataType,
-                f.nullable or (table.changelog == "upsert" and f.name not in table.primary_key),
+                f.nullable or (table.by_key and f.name not in table.primary_key),
                 Origin(scan, f.name),
             )
             for f in table.columns.fields
         ]
+        if table.changelog == "retract" and not table.primary_key:
+            return changes.taken_back(self, scan, attributes)
         attributes += [
             Attribute(name, scan.ref(name), kind, False, Origin(scan, name), hidden=True)
             for name, kind in SYSTEM.items()
         ]
-        upsert = table.changelog == "upsert"
+        upsert = table.by_key
         if upsert and not table.primary_key:
             raise InvalidRequest(
                 f"Table '{table.name}' is an upsert table without a PRIMARY KEY.", "Declare its key."
@@ -282,7 +285,7 @@ class Selects:
         return Relation(
             scan,
             under(table.name, attributes),
-            table.changelog,
+            "upsert" if upsert else "append",
             tuple(scan.ref(name) for name in table.primary_key) if upsert else (),
             scan.ref(OP) if upsert else None,
             coordinates_of(scan),
@@ -306,6 +309,7 @@ class Selects:
         return relation
 
     def filter(self, relation: Relation, condition: Typed) -> Relation:
+        refuse_moving(relation, [condition])
         if relation.changelog == "upsert":
             return filtered_op(relation, condition, self.refs)
         return replace(relation, operator=FilterRows(relation.operator, condition))
@@ -351,6 +355,7 @@ class Selects:
             relation = over.under()
         if numbered and relation.session is not None:
             refuse("ROW_NUMBER over a SESSION window is not supported.", trees[0])
+        refuse_moving(relation, [value for _, value in added])
         operator = ProjectRows(relation.operator, kept, added)
         attributes += relation.scope.unseen(dict.fromkeys((*relation.key, *ranked)), attributes)
         return replace(relation, operator=operator, scope=under("", attributes), numbered=numbered)

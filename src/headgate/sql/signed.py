@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 def signed(selects: Selects, relation: Relation) -> Relation:
     """The same rows with signs. Those of an upsert relation are still told apart by its key."""
     if relation.sign is not None:
-        return relation
+        # What is made of a retract table's rows is no table's any more.
+        return replace(relation, changelog="append")
     if relation.changelog == "upsert":
         return replace(changes.changes(selects, relation), key=relation.key)
     sign = selects.refs.new("$sign")

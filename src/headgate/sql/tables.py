@@ -28,7 +28,13 @@ SYSTEM: dict[str, DataType] = {
     OFFSET: LongType(),
     HEADERS: MapType(StringType(), BinaryType()),
 }
-Changelog = Literal["append", "upsert"]
+Changelog = Literal["append", "upsert", "retract"]
+# What a row of a retract result does, in `$op`: it came, or is gone; an update is the row before and the one
+# after.
+CAME, BEFORE, AFTER, GONE = "+I", "-U", "+U", "-D"
+# How a record says it, in its header of this name; one without it came.
+OP_HEADER = "op"
+OP_CODES = {CAME: b"\x00", BEFORE: b"\x01", AFTER: b"\x02", GONE: b"\x03"}
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,11 @@ class TableInfo:
     primary_key: tuple[str, ...] = ()
     changelog: Changelog = "append"
     watermark: Watermark | None = None
+
+    @property
+    def by_key(self) -> bool:
+        """Whether a later record replaces the row of its key; of others each is a row, or takes one back."""
+        return self.changelog == "upsert" or (self.changelog == "retract" and bool(self.primary_key))
 
 
 class Tables(Protocol):
@@ -105,7 +116,7 @@ Scan = Callable[[Source], DataFrame]
 def source_watermark(table: TableInfo, column: str, delay_ms: int, declared: bool) -> SourceWatermark:
     """The watermark of a column, on itself or on its moment."""
     kind = SYSTEM[column] if column in SYSTEM else table.columns[column].dataType
-    if table.changelog == "upsert" and column not in SYSTEM:
+    if table.by_key and column not in SYSTEM:
         # A delete says nothing but its key: it is of the time of its record.
         moment = (
             f"CASE WHEN {quote(OP)} = 'd' THEN {quote(ROWTIME)} ELSE CAST({quote(column)} AS timestamp) END"

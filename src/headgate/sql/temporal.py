@@ -27,9 +27,9 @@ from headgate.sql.refusals import refuse
 from headgate.sql.relation import Relation, alter_for, event_column
 from headgate.sql.scope import Attribute, Origin, Scope
 from headgate.sql.stateful import FOR_EVER
-from headgate.sql.tables import ROWTIME, SYSTEM
+from headgate.sql.tables import BEFORE, HEADERS, OP_CODES, OP_HEADER, ROWTIME, SYSTEM
 from headgate.sql.typed import Typed
-from headgate.sql.types import quote
+from headgate.sql.types import BOOLEAN, quote, text
 
 if TYPE_CHECKING:
     from headgate.sql.select import Selects
@@ -166,7 +166,7 @@ def join(selects: Selects, left: Relation, tree: exp.Join, how: str) -> Relation
     compiler = selects.compiler(left.scope.joined(right.scope))
     operator: Operator = VersionJoin(
         left.operator,
-        right.operator,
+        _versions(scan),
         how,
         all_of([compiler.condition(c) for c in keys]),
         time,
@@ -185,6 +185,15 @@ def join(selects: Selects, left: Relation, tree: exp.Join, how: str) -> Relation
     # The left's times go on; the table it was read from cannot choose another.
     scope = Scope((*left.scope.columns, *theirs))
     return replace(left, operator=operator, scope=scope, stateful=True)
+
+
+def _versions(scan: ScanRows) -> Operator:
+    """Of an update, the row before ends nothing: the one after does, at a time of its own."""
+    if scan.table.changelog != "retract":
+        return scan
+    said = f"element_at({quote(scan.ref(HEADERS))}, {text(OP_HEADER)})"
+    before = f"X'{OP_CODES[BEFORE].hex()}'"
+    return FilterRows(scan, Typed(f"NOT ({said} <=> {before})", BOOLEAN, False))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from headgate.kafka.topics import ANY_TIME, VERSIONS
 from headgate.sql import statements as sql
 from headgate.sql.durations import parse_duration_ms
 from headgate.sql.tables import TableInfo, Watermark
-from headgate.statements.declared import FORMATS, POLICIES, Declared, check_options
+from headgate.statements.declared import FORMATS, MODES, POLICIES, Declared, check_options
 from headgate.statements.runnable import Output
 
 PARTITIONS = 4
@@ -51,6 +51,11 @@ def altered(table: TableInfo, one: Alter) -> TableInfo:
             return _with_mode(table, one.options.get(MODE))
         case sql.AlterTableReset():
             _refuse_fixed(table, one.keys)
+            if MODE in one.keys:
+                raise InvalidRequest(
+                    f"Option '{MODE}' of table '{table.name}' has no default to go back to.",
+                    f"Say which it is to be: SET ('{MODE}' = '{table.changelog}').",
+                )
             return table
 
 
@@ -69,7 +74,17 @@ def _with_mode(table: TableInfo, mode: str | None) -> TableInfo:
             f"Table '{table.name}' cannot be 'upsert': it has no primary key.",
             "Write another table, with PRIMARY KEY (…) NOT ENFORCED.",
         )
-    return table if mode is None else replace(table, changelog="upsert" if mode == "upsert" else "append")
+    return table if mode is None else replace(table, changelog=MODES[mode])
+
+
+def mode_warnings(before: TableInfo, after: TableInfo) -> tuple[str, ...]:
+    """What readers see from now on of records that were written for other ones."""
+    said = {
+        ("retract", "append"): "each record is a row from now on, those that take a row back too",
+        ("retract", "upsert"): "each record is the row of its key from now on, those that take it back too",
+        ("upsert", "append"): "each record is a row from now on; those that only delete are left out",
+    }.get((before.changelog, after.changelog))
+    return () if said is None else (f"Table '{after.name}': {said}.",)
 
 
 def declared_after(declared: Declared, table: TableInfo, one: Alter) -> Declared:

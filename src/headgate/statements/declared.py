@@ -73,7 +73,7 @@ class DeclaredTables:
             name,
             found.columns if declared.columns is None else declared.columns,
             found.primary_key if declared.primary_key is None else declared.primary_key,
-            "upsert" if changelog == "upsert" else "append",
+            MODES[changelog],
             declared.watermark,
         )
 
@@ -94,8 +94,22 @@ class DeclaredTables:
         found = self._objects.get(name)
         return Declared() if found is None or found[0] != TABLE else Declared.from_dict(found[1])
 
-    def declare(self, name: str, declared: Declared) -> None:
-        self._objects.put(name, TABLE, declared.to_dict())
+    def check_mode(self, before: TableInfo, after: TableInfo) -> None:
+        """Refuses another way to read a topic where it would give rows that are none."""
+        if before.changelog == after.changelog:
+            return
+        found = self._topics.get(after.name)
+        if found is not None and found.events:
+            raise InvalidRequest(
+                f"Table '{after.name}' cannot be '{after.changelog}': its records are change events, each of "
+                "which is about the row of its key.",
+                "It stays 'upsert'.",
+            )
+        self._objects.check_mode(after.name)
+
+    def declare(self, name: str, declared: Declared, other_mode: bool = False) -> None:
+        """`other_mode`: its records are read in another way from now on."""
+        self._objects.put(name, TABLE, declared.to_dict(), other_mode)
 
     def declare_view(self, name: str, text: str) -> None:
         self._objects.put(name, VIEW, {"text": text})
@@ -152,8 +166,7 @@ def _of(table: TableInfo) -> Declared:
 def _table(name: str, said: Declared) -> TableInfo:
     if said.columns is None or said.primary_key is None:
         raise AssertionError(f"table '{name}' was pinned without its columns")
-    changelog: Changelog = "upsert" if said.changelog == "upsert" else "append"
-    return TableInfo(name, said.columns, said.primary_key, changelog, said.watermark)
+    return TableInfo(name, said.columns, said.primary_key, MODES[said.changelog or "append"], said.watermark)
 
 
 def _view(name: str, text: str) -> CreateView:
@@ -186,7 +199,7 @@ OPTIONS = (
     "scan.startup.mode",
 )
 STARTS = {"earliest-offset": "earliest", "latest-offset": "latest"}
-MODES = {"append": "append", "upsert": "upsert"}
+MODES: Mapping[str, Changelog] = {"append": "append", "upsert": "upsert", "retract": "retract"}
 POLICIES = {"delete": "delete", "compact": "compact", "delete-compact": "compact,delete"}
 
 

@@ -26,6 +26,7 @@ from headgate.statements.altering import (
     Alter,
     altered,
     declared_after,
+    mode_warnings,
     output_of,
     topic_changes,
     topic_config,
@@ -146,7 +147,9 @@ class Executor:
                         self._check_insert(insert, planning, session)
                     check_job(session, names, [f"-{n}" for n in range(1, len(one.inserts) + 1)])
                 case _ if isinstance(one, Alter):
-                    planning.tables[one.table] = altered(_known(planning, one.table), one)
+                    before = _known(planning, one.table)
+                    after = planning.tables[one.table] = altered(before, one)
+                    self._tables.check_mode(before, after)
                 case sql.Drop():
                     self._check_drop(one, planning, names)
                 case sql.Explain():
@@ -259,7 +262,7 @@ class Executor:
 
     def _make_topic(self, table: TableInfo, declared: Declared) -> None:
         """Declared first: a topic that is there without its declaration would be another table."""
-        self._tables.declare(table.name, declared)
+        self._tables.declare(table.name, declared, table.changelog == "retract")
         output = output_of(table, declared)
         with suppress(AlreadyExists):
             self._topics.create(table.name, output.partitions, config=topic_config(table, declared.options))
@@ -324,13 +327,15 @@ class Executor:
         """The topic first: what is declared of it is so then."""
         table, declared = _known(self._tables, one.table), self._tables.declared(one.table)
         after = altered(table, one)
+        self._tables.check_mode(table, after)
         declared = declared_after(declared, after, one)
         if isinstance(one, sql.AlterTableAdd):
             register_output(output_of(after, declared), self._schemas)
         if changes := topic_changes(one):
             self._topics.configure(one.table, changes)
-        self._tables.declare(one.table, declared)
-        return Outcome("alter", f"table {one.table} is altered")
+        self._tables.declare(one.table, declared, table.changelog != after.changelog)
+        message = f"table {one.table} is altered"
+        return Outcome("alter", message, warnings=mode_warnings(table, after))
 
     def _drop(self, drop: sql.Drop) -> Outcome:
         match drop.kind:

@@ -7,11 +7,12 @@ from typing import Any, Literal, Protocol, Self
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
-Changelog = Literal["append", "upsert"]
+Changelog = Literal["append", "upsert", "retract"]
 
 # What a scan has beside the table's own columns.
 ROWTIME, PARTITION, OFFSET, HEADERS = "$rowtime", "$partition", "$offset", "$headers"
-# What a row does: scans of upsert tables have it, and so have updating results.
+# What a row does: scans of tables that are not append-only have it, and so have results that change. Of a
+# result that is `retract` it is one of headgate.sql.tables' four, else one of these.
 OP = "$op"
 UPSERT, DELETE = "u", "d"
 
@@ -128,7 +129,8 @@ class Output:
     """The topic that a statement writes.
 
     `columns`: those of the topic, by the names of the query's; a column that is not nullable takes no NULL.
-    `key`: what tells its rows apart. Records have it as their key; without one they have none.
+    `key`: what tells its rows apart. Records have it as their key; without one they have none, and a retract
+    topic has all records of equal rows in one partition still.
     """
 
     topic: str

@@ -51,7 +51,7 @@ def scan(
     # Filters stop here: below, they would have each record decoded twice.
     rows = _watched(rows, watermark, partitions, name)
     rows = (rows.where("not `$bad`") if reading.skip_bad else rows).drop("$bad")
-    if reader.table.changelog == "upsert":
+    if reader.table.changelog != "append":
         rows = rows.where(f.col(quote(r.OP)).isNotNull())
     if watermark is not None:
         rows = _marked(rows, watermark)

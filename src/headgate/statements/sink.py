@@ -16,6 +16,7 @@ from headgate.kafka.topics import ANY_TIME, VERSIONS, Topics
 from headgate.kafka.transactional import write_frame
 from headgate.registry.client import RegisteredSchema, SchemaSource
 from headgate.registry.schemas import SchemaType
+from headgate.sql.tables import CAME, OP_CODES, OP_HEADER
 from headgate.sql.types import quote
 from headgate.statements import runnable as r
 from headgate.statements.codec import codec_of
@@ -42,6 +43,11 @@ def check_output(found: r.Runnable, output: r.Output) -> None:
         raise InvalidRequest(
             f"The query changes rows that it gave before, and topic '{output.topic}' only takes new ones.",
             "Declare a primary key for it: `PRIMARY KEY (…) NOT ENFORCED`.",
+        )
+    if found.changelog == "retract" and output.changelog != "retract":
+        raise InvalidRequest(
+            f"The query takes rows back, and topic '{output.topic}' does not say so of its records.",
+            "Write a table with 'changelog.mode' = 'retract'.",
         )
     if output.changelog == "upsert" and not output.key:
         raise InvalidRequest(
@@ -75,6 +81,9 @@ class Encoding:
 
     value: Column
     key: Column | None
+    #: Over how many partitions records are spread by their values, so that equal rows stay in one; None where
+    #: their keys decide, or nothing does.
+    spread: int | None = None
 
 
 def prepare_output(output: r.Output, access: KafkaAccess, schemas: SchemaSource) -> Encoding:
@@ -87,7 +96,9 @@ def prepare_output(output: r.Output, access: KafkaAccess, schemas: SchemaSource)
         policy = VERSIONS if output.changelog == "upsert" else ANY_TIME
         with suppress(AlreadyExists):
             topics.create(output.topic, output.partitions, config=policy)
-    return Encoding(value, key)
+    if output.changelog != "retract" or key is not None:
+        return Encoding(value, key)
+    return Encoding(value, None, len(topics.describe(output.topic).partitions))
 
 
 def key_columns(output: r.Output) -> t.StructType:
@@ -170,7 +181,8 @@ class Sink(ABC):
 
     @abstractmethod
     def records(self, rows: DataFrame) -> DataFrame:
-        """As the transactional writer takes them, with `$partition` and `$offset` if the rows have them."""
+        """As the transactional writer takes them, with `$partition` and `$offset` if the rows have them, and
+        `$op` where rows are taken back whole."""
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         try:
@@ -178,7 +190,10 @@ class Sink(ABC):
                 rows.write.format("noop").mode("overwrite").save()
                 return
             records = self.records(rows)
-            order = [name for name in (r.PARTITION, r.OFFSET) if name in records.columns]
+            order = [f.col(quote(name)) for name in (r.PARTITION, r.OFFSET) if name in records.columns]
+            if r.OP in records.columns:
+                # What is taken back goes first: '-' is behind '+'.
+                order.append(f.col(quote(r.OP)).desc())
             write_frame(
                 records,
                 self._access,
@@ -187,7 +202,7 @@ class Sink(ABC):
                 self._topic,
                 self._tasks,
                 MARKERS,
-                order=[quote(name) for name in order],
+                order=order,
                 by=self._by,
                 mark_empty=False,
             )
@@ -216,8 +231,10 @@ class TopicSink(Sink):
         self._encoding = encoding
 
     def records(self, rows: DataFrame) -> DataFrame:
-        """Bytes of keys and values; a row that is deleted is a key without a value."""
-        deleted = f.col(quote(r.OP)) == r.DELETE if r.OP in rows.columns else None
+        """Bytes of keys and values; a row that is deleted is a key without a value, one that is taken back is
+        whole and has a header that says so."""
+        retract = self._output.changelog == "retract"
+        deleted = f.col(quote(r.OP)) == r.DELETE if r.OP in rows.columns and not retract else None
         kinds = {field.name: field.dataType for field in rows.schema.fields}
         carried = [name for name in (r.ROWTIME, r.PARTITION, r.OFFSET, r.OP) if name in rows.columns]
         checked = rows.select(
@@ -233,7 +250,14 @@ class TopicSink(Sink):
             time = f.col(quote(r.ROWTIME))
             # Kafka's client takes no time before 1970.
             found.append(f.when(f.unix_millis(time) > 0, time).alias("timestamp"))
-        return checked.select(*found, *(quote(name) for name in carried if name in (r.PARTITION, r.OFFSET)))
+        if retract:
+            found.append(_op_header(r.OP in carried).alias("headers"))
+        kept = [name for name in carried if name in (r.PARTITION, r.OFFSET) or (retract and name == r.OP)]
+        made = checked.select(*found, *(quote(name) for name in kept))
+        if self._encoding.spread is None:
+            return made
+        place = f.pmod(f.hash("value"), f.lit(self._encoding.spread)).cast("int")
+        return made.select("*", place.alias("partition"))
 
     def _column(
         self, field: t.StructField, kinds: Mapping[str, t.DataType], deleted: Column | None
@@ -249,3 +273,12 @@ class TopicSink(Sink):
         refused = column.isNull() if deleted is None or in_key else column.isNull() & ~deleted
         said = f"{NULL_IN} '{field.name}' of topic '{self._output.topic}', which takes none"
         return f.when(refused, f.raise_error(f.lit(said))).otherwise(column).alias(field.name)
+
+
+def _op_header(said: bool) -> Column:
+    """What a row does; one of which nothing is said came."""
+    code = f.lit(OP_CODES[CAME])
+    if said:
+        for op, bytes_ in OP_CODES.items():
+            code = f.when(f.col(quote(r.OP)) == op, f.lit(bytes_)).otherwise(code)
+    return f.array(f.struct(f.lit(OP_HEADER).alias("key"), code.alias("value")))

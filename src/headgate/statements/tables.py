@@ -22,6 +22,8 @@ class TopicTable:
     columns: t.StructType
     primary_key: tuple[str, ...] = ()
     changelog: Changelog = "append"
+    #: Whether its values are change events, and not rows.
+    events: bool = False
 
 
 class TopicTables:
@@ -49,9 +51,10 @@ class TopicTables:
         if key is None or not self._are_changes(name, value):
             own = [] if key is None else _others(key.type, value.type)
             return TopicTable(name, t.StructType([*value.type.fields, *own]))
-        row = ChangeReader(value) if is_envelope(value.type) else value
+        events = is_envelope(value.type)
+        row = ChangeReader(value) if events else value
         columns = t.StructType([*row.type.fields, *_others(key.type, row.type)])
-        return TopicTable(name, columns, tuple(key.type.names), "upsert")
+        return TopicTable(name, columns, tuple(key.type.names), "upsert", events)
 
     def _reader(self, name: str, part: str) -> Reader | None:
         schema = self._schemas.latest(f"{name}-{part}")

@@ -17,6 +17,7 @@ from headgate.kafka.access import KafkaAccess
 from headgate.kafka.records import committed_records
 from headgate.model import Batch, Metadata, Position
 from headgate.registry.client import RegisteredSchema, SchemaSource
+from headgate.sql.tables import AFTER, BEFORE, CAME, GONE, OP_CODES, OP_HEADER
 from headgate.sql.types import quote
 from headgate.statements import runnable as r
 from headgate.tables.frames import Frame, prefix_frame
@@ -24,6 +25,7 @@ from headgate.tables.identity import Identity
 from headgate.tables.lane import SparkLane
 from headgate.tables.readers import frame_of, message_marks, registered_reader
 from headgate.tables.records import (
+    BAD_RECORD,
     CHANGE,
     DELETE,
     IGNORE,
@@ -66,8 +68,8 @@ class TopicReader:
         self._missing: set[bytes] = set()
         self._schemas = schemas
         self._access = access
-        # Who leaves bad records out must know them for sure.
-        self._headers = skip_bad
+        # Who leaves bad records out must know them for sure; who takes rows back reads it in a header.
+        self._headers = skip_bad or self._is_retract
         self._value = self._newest("value")
         self._key = self._newest("key")
         if not self._value:
@@ -77,14 +79,16 @@ class TopicReader:
             )
 
     def rows(self, source: DataFrame) -> DataFrame:
-        """The table's columns, `$rowtime`, `$partition`, `$offset`, `$headers`, and `$op` of upsert tables.
+        """The table's columns, `$rowtime`, `$partition`, `$offset`, `$headers`, and `$op` of tables that are
+        not append-only.
 
         Bad records that are to be left out are there as rows whose `$bad` is true.
         """
         plan = self.plan()
         if not self._skip_bad:
-            decoded = plan.changes(source) if self._is_upsert else plan.rows(source)
-            return decoded.select(*self._columns(), f.lit(False).alias("$bad"))
+            decoded = plan.changes(source) if self._by_key else plan.rows(source)
+            sound = decoded.select(*self._columns(), f.lit(False).alias("$bad"))
+            return self._with_op(sound) if self._is_retract else sound
         kind, part = f.col("problem.class"), f.col("problem.part")
         judged = plan.judged(source).where(~kind.eqNullSafe(SKIPPED))
         mark = f.col("value_mark.mark")
@@ -93,10 +97,11 @@ class TopicReader:
         # A schema that is new is no bad record: it has to be learned first.
         new = kind.eqNullSafe(UNKNOWN_SCHEMA) & ~f.coalesce(mark.isin(*self._missing), f.lit(False))
         bad = f.when(new, bad_record()).otherwise(f.col("problem").isNotNull())
-        return judged.select("row.*", bad.alias("$bad")).select(*self._columns(), "$bad")
+        rows = judged.select("row.*", bad.alias("$bad")).select(*self._columns(), "$bad")
+        return self._with_op(rows) if self._is_retract else rows
 
     def plan(self) -> RecordPlan:
-        upsert = self._is_upsert
+        upsert = self._by_key
         names = {known: self._key_names(known) for known in self._key.values()}
         value = Part(
             "value", {frame: Entry(known.reader, known.schema_id) for frame, known in self._value.items()}
@@ -107,7 +112,8 @@ class TopicReader:
         )
         own = [t.StructField(name, kind) for name, kind in self._key_columns().items()] if upsert else []
         columns = t.StructType([*self.table.columns.fields, *own, *metadata_columns(_METADATA).fields])
-        changes = value.has_changes
+        # Where rows have a key and each record is a row, one without a value is none.
+        changes = value.has_changes or (bool(self.table.primary_key) and self.table.changelog == "append")
         return RecordPlan(
             columns,
             value,
@@ -129,6 +135,9 @@ class TopicReader:
             raise self._failed(partition, offset, "is gone")
         pairs = cast(list[tuple[str, str | bytes | None]], message.headers() or [])
         headers = [(key, value.encode() if isinstance(value, str) else value) for key, value in pairs]
+        if self._is_retract and dict(headers).get(OP_HEADER) not in (None, *OP_CODES.values()):
+            said = "has a header 'op' that is none of the bytes 0 (+I), 1 (-U), 2 (+U) and 3 (-D)"
+            raise self._failed(partition, offset, said)
         learned = bool(headers) and not self._headers
         self._headers = self._headers or bool(headers)
         for part, data, known in (("value", message.value(), self._value), ("key", message.key(), self._key)):
@@ -192,11 +201,20 @@ class TopicReader:
         """Keys are decoded where they say which row it is, or have columns that values do not have."""
         values = {name for known in self._value.values() for name in known.reader.type.names}
         own = self._key_fields() - values
-        return bool(self._key) and (self._is_upsert or not own.isdisjoint(self.table.columns.names))
+        return bool(self._key) and (self._by_key or not own.isdisjoint(self.table.columns.names))
 
     @property
     def _is_upsert(self) -> bool:
         return self.table.changelog == "upsert"
+
+    @property
+    def _is_retract(self) -> bool:
+        return self.table.changelog == "retract"
+
+    @property
+    def _by_key(self) -> bool:
+        """Whether records are about the row of their key."""
+        return self._is_upsert or (self._is_retract and bool(self.table.primary_key))
 
     def _identity(self) -> Identity:
         """Kafka's key says which row it is; where keys have no schema, the row's own columns do."""
@@ -208,7 +226,7 @@ class TopicReader:
         return {name for known in self._key.values() for name in known.reader.type.names}
 
     def _key_names(self, known: _Known) -> Mapping[str, str]:
-        return {name: f"{_KEY}{name}" for name in known.reader.type.names} if self._is_upsert else {}
+        return {name: f"{_KEY}{name}" for name in known.reader.type.names} if self._by_key else {}
 
     def _key_columns(self) -> dict[str, t.DataType]:
         """By name, the widest that the schemas in play have: the newest one's."""
@@ -219,7 +237,7 @@ class TopicReader:
         }
 
     def _columns(self) -> list[Column]:
-        own = {f"{_KEY}{name}" for name in self._key_fields()} if self._is_upsert else set()
+        own = {f"{_KEY}{name}" for name in self._key_fields()} if self._by_key else set()
         found = [self._column(field, own) for field in self.table.columns.fields]
         found += [
             f.col(Metadata.TIMESTAMP.column).alias(r.ROWTIME),
@@ -227,7 +245,7 @@ class TopicReader:
             f.col(Metadata.OFFSET.column).alias(r.OFFSET),
             f.map_from_entries(Metadata.HEADERS.column).alias(r.HEADERS),
         ]
-        return [*found, self._op().alias(r.OP)] if self._is_upsert else found
+        return [*found, self._op().alias(r.OP)] if self._by_key else found
 
     def _column(self, field: t.StructField, own: set[str]) -> Column:
         column, of_key = f.col(quote(field.name)), f"{_KEY}{field.name}"
@@ -249,6 +267,18 @@ class TopicReader:
             .when(gone, f.lit(r.DELETE))
             .otherwise(f.lit(r.UPSERT))
         )
+
+    def _with_op(self, rows: DataFrame) -> DataFrame:
+        """What the header of each record says: the row came, or is taken back. Another word is bad."""
+        said = f.try_element_at(f.col(quote(r.HEADERS)), f.lit(OP_HEADER))
+        code = f.coalesce(said, f.lit(OP_CODES[CAME]))
+        came, gone = (code.isin(*(OP_CODES[op] for op in ops)) for ops in ((CAME, AFTER), (BEFORE, GONE)))
+        place = f.concat(quote(r.PARTITION), f.lit(":"), quote(r.OFFSET), f.lit(f" of {self.table.name}"))
+        bad = f.lit(None) if self._skip_bad else f.raise_error(f.concat(f.lit(f"{BAD_RECORD} at "), place))
+        # Without a value, and so with a key, it deletes.
+        before = f.col(quote(r.OP)) if self._by_key else f.lit(r.UPSERT)
+        op = f.when(came, before).when(gone, f.lit(r.DELETE)).otherwise(bad)
+        return rows.withColumns({r.OP: op, "$bad": f.col("`$bad`") | ~(came | gone)})
 
     def _problem(self, partition: int, offset: int, spark: SparkSession) -> str:
         """What is wrong with one record, as the readers say it."""

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
+from headgate.errors import InvalidRequest
 from headgate.store.database import reading
 
 _objects = sa.Table(
@@ -17,6 +18,13 @@ _objects = sa.Table(
     sa.Column("said", sa.JSON),
     sa.Column("updated_at", sa.Float),
 )
+_tables = sa.table("tables", sa.column("topic", sa.String))
+
+
+def retract_topics(connection: Connection) -> set[str]:
+    """Topics of which SQL says that records take rows back: as tables of the lake they would be others."""
+    said = (_objects.c.kind == "table") & (_objects.c.said["changelog"].as_string() == "retract")
+    return set(connection.scalars(sa.select(_objects.c.name).where(said)))
 
 
 class SqlObjects:
@@ -37,9 +45,17 @@ class SqlObjects:
             found = sa.select(_objects.c.name).where(_objects.c.kind == kind).order_by(_objects.c.name)
             return list(connection.scalars(found))
 
-    def put(self, name: str, kind: str, said: Mapping[str, Any]) -> None:
+    def check_mode(self, name: str) -> None:
+        """Refuses to have a topic read in another way while it is a table of the lake."""
+        with reading(self._engine) as connection:
+            _refuse_enabled(connection, name)
+
+    def put(self, name: str, kind: str, said: Mapping[str, Any], other_mode: bool = False) -> None:
+        """`other_mode`: the records of a topic mean something else from now on."""
         values = {"kind": kind, "said": dict(said), "updated_at": time.time()}
         with self._engine.begin() as connection:
+            if other_mode:
+                _refuse_enabled(connection, name)
             known = _objects.c.name == name
             if connection.execute(_objects.update().where(known).values(**values)).rowcount == 0:
                 connection.execute(_objects.insert().values(name=name, **values))
@@ -47,3 +63,11 @@ class SqlObjects:
     def remove(self, name: str) -> None:
         with self._engine.begin() as connection:
             connection.execute(_objects.delete().where(_objects.c.name == name))
+
+
+def _refuse_enabled(connection: Connection, name: str) -> None:
+    if connection.execute(sa.select(_tables.c.topic).where(_tables.c.topic == name)).first() is not None:
+        raise InvalidRequest(
+            f"Topic '{name}' is enabled as a table, whose rows were made by the changelog.mode that it has.",
+            f"Disable it (`headgate table disable {name} --purge`), alter its mode, and enable it anew.",
+        )

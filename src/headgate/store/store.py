@@ -10,9 +10,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, RowMapping
 
-from headgate.errors import AlreadyExists, NotFound
+from headgate.errors import AlreadyExists, InvalidRequest, NotFound
 from headgate.model import TableSpec, TableState
 from headgate.store.database import migrate, open_database, reading
+from headgate.store.sql_objects import retract_topics
 
 _metadata = sa.MetaData()
 _tables = sa.Table(
@@ -146,6 +147,14 @@ class Store:
                     f"Topic '{spec.topic}' is a table already.",
                     f"See `headgate table show {spec.topic}`; change it with `headgate table alter`.",
                 )
+            if spec.topic in retract_topics(connection):
+                raise InvalidRequest(
+                    f"Topic '{spec.topic}' cannot be a table: its changelog.mode is 'retract', and records "
+                    "that take rows back would be rows.",
+                    f"Write what it comes to into an upsert table, and enable that: CREATE TABLE … (PRIMARY "
+                    f"KEY (…) NOT ENFORCED) AS SELECT … FROM `{spec.topic}`. If each change is to be a row, "
+                    f"first ALTER TABLE `{spec.topic}` SET ('changelog.mode' = 'append').",
+                )
             connection.execute(
                 _tables.insert().values(
                     topic=spec.topic,
@@ -167,9 +176,11 @@ class Store:
             self._log(connection, spec.topic, "altered", "by request")
 
     def declined(self) -> set[str]:
-        """Topics that were disabled by hand: no pattern enables them again."""
+        """Topics that no pattern enables: those that were disabled by hand, and those whose records take rows
+        back."""
         with reading(self.engine) as connection:
-            return set(connection.execute(sa.select(_declined.c.topic)).scalars())
+            by_hand = set(connection.execute(sa.select(_declined.c.topic)).scalars())
+            return by_hand | retract_topics(connection)
 
     def ask(self, topic: str, kind: str, arguments: Mapping[str, Any]) -> str:
         """A request to the engine; its id."""

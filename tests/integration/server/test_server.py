@@ -78,6 +78,30 @@ def test_a_table_needs_a_topic_that_is_there(http: httpx.Client, served: Served,
     assert served.store.table(name).spec.freshness_seconds == 3
 
 
+def test_a_topic_is_read_in_one_way_while_it_is_a_table(http: httpx.Client, served: Served) -> None:
+    name = f"api.{uuid.uuid4()}"
+
+    def said(sql: str) -> httpx.Response:
+        return http.post("/api/v1/sql", json={"sql": sql})
+
+    with http:
+        said(f"CREATE TABLE `{name}` (a INT) WITH ('changelog.mode' = 'retract')").raise_for_status()
+        refused = http.post("/api/v1/tables", json={"topic": name})
+        assert (refused.status_code, refused.json()["error"]) == (400, "InvalidRequest")
+        assert "upsert table" in refused.json()["remedy"]
+
+        to_append = f"ALTER TABLE `{name}` SET ('changelog.mode' = 'append')"
+        assert said(to_append).json()["outcomes"][0]["warnings"]
+        assert http.post("/api/v1/tables", json={"topic": name}).status_code == 201
+        back = said(to_append.replace("append", "retract"))
+        assert (back.status_code, back.json()["error"]) == (400, "InvalidRequest")
+        assert f"headgate table disable {name} --purge" in back.json()["remedy"]
+        # What is so already is not altered, and other options can be.
+        assert said(f"{to_append}; ALTER TABLE `{name}` SET ('kafka.retention.time' = '1 h')").is_success
+        served.store.remove_table(name)
+        assert said(to_append.replace("append", "retract")).is_success
+
+
 def test_a_server_whose_jvm_is_gone_ends_so_that_it_can_be_started_anew(
     tmp_path: Path, broker: Broker
 ) -> None:

@@ -155,7 +155,7 @@ class Running:
             # Files are read in the order of their times.
             os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
         columns = [*source.table.columns.fields, *(StructField(n, k) for n, k in SYSTEM.items())]
-        if source.table.changelog == "upsert":
+        if source.table.changelog != "append":
             columns.append(StructField(OP, StringType()))
         schema = StructType([StructField(c.name, c.dataType) for c in columns])
         if streaming:
@@ -188,7 +188,7 @@ def in_time(
 
 def _checked(plan: Plan, rows: DataFrame) -> DataFrame:
     """What the plan says before it runs is what Spark gives; without what else there is of the records."""
-    names = [*plan.columns.names, *([OP] if plan.changelog == "upsert" else [])]
+    names = [*plan.columns.names, *([OP] if plan.changelog != "append" else [])]
     made = rows.select(*(quote(name) for name in names))
     given = {field.name: field.dataType.simpleString() for field in made.schema.fields if field.name != OP}
     assert given == {field.name: field.dataType.simpleString() for field in plan.columns.fields}

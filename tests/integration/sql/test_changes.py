@@ -1,22 +1,35 @@
 """Versions, joins that update, rows that are taken back, rolling aggregates: as a stream in any batches,
 and at once, they give what a plain computation gives."""
 
+import base64
 import os
 import random
+from collections import Counter
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from headgate.sql.insert import plan_create
 from headgate.sql.planner import Plan, plan
 from headgate.sql.script import parse_statement
-from headgate.sql.statements import Select
+from headgate.sql.statements import CreateTable, Select
+from headgate.sql.tables import AFTER, CAME, OP_CODES
 from headgate.statements.runnable import tables_read
 from tests.integration.sql.running import Row, Running, final, in_time
 from tests.support.dimensions import CASES, FACTS, Case, Facts, Record, columns, ends, generated, late_rows
 from tests.support.queries import NOBODY, at, clock, plain
 
 ROUNDS = 13 if os.environ.get("HEADGATE_SOAK") else 1
+
+# A result that has no key.
+ONE_ROW = Case(
+    "SELECT COUNT(*) AS n, SUM(v) AS s FROM d WHERE id >= 0",
+    lambda facts: [
+        (len(rows), sum(r["v"] for r in rows) if rows else None)
+        for rows in [list(facts.current("d", "id").values())]
+    ],
+)
 
 
 def planned(case: Case) -> Plan:
@@ -33,12 +46,18 @@ def batches(facts: Facts, name: str, chance: random.Random) -> list[list[Row]]:
 
 
 def rows_of(name: str, records: list[Record]) -> list[Row]:
-    return [row(name, columns(name, r), r.deletes, at(r.t)) for r in records]
+    return [row(name, columns(name, r), at(r.t), r.deletes, r.op) for r in records]
 
 
-def row(name: str, values: Row, deletes: bool, time: Any) -> Row:
-    op = {"$op": "d" if deletes else "u"} if FACTS.tables[name].changelog == "upsert" else {}
-    return {**values, **op, "$partition": 0, "$rowtime": time}
+def row(name: str, values: Row, time: Any, deletes: bool = False, op: str = CAME) -> Row:
+    changelog = FACTS.tables[name].changelog
+    does = {} if changelog == "append" else {"$op": "d" if deletes else "u"}
+    headers = {"op": base64.b64encode(OP_CODES[op]).decode()} if changelog == "retract" else {}
+    return {**values, **does, "$headers": headers, "$partition": 0, "$rowtime": time}
+
+
+def ended(name: str) -> list[list[Row]]:
+    return [[row(name, values, at(0))] for values in ends(name)]
 
 
 def check(running: Running, case: Case, facts: Facts, late: Facts, chance: random.Random) -> None:
@@ -46,7 +65,7 @@ def check(running: Running, case: Case, facts: Facts, late: Facts, chance: rando
     names = sorted(set(tables_read(made)))
     parts = {name: batches(facts, name, chance) for name in names}
     after = {name: rows_of(name, getattr(late, name)) for name in names}
-    last = {name: [[row(name, values, False, at(0))] for values in ends(name)] for name in names}
+    last = {name: ended(name) for name in names}
     given = {name: [*parts[name], *([after[name]] if name in case.late else [])] for name in names}
     wanted = plain(case.rows(facts.with_late(late, case.late)))
     streamed, at_once = running.stream(made, in_time(parts, last, after)), running.batch(made, given)
@@ -127,3 +146,32 @@ def test_rows_do_not_wait_for_the_bound_and_what_is_past_it_is_freed(
     assert plain([row for row in running.stream(made, later) if row[0] != NOBODY]) == plain(rows)
     # A row of the end for each side of a join and each operator may be left, and no more.
     assert sum(running.kept[-1]) <= 3 * len(names) * len(running.kept[-1]) < much, running.kept
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(ROUNDS))
+@pytest.mark.parametrize(
+    ("name", "key"), [("groups-joined", False), ("filtered-changes", True), ("one-row", False)]
+)
+def test_what_is_written_out_and_taken_back_is_plain(
+    running: Running, name: str, key: bool, seed: int
+) -> None:
+    """A retract table: what came and was not taken back is what there is."""
+    case, chance = {**CASES, "one-row": ONE_ROW}[name], random.Random(f"{name}{seed}")
+    told = f"(PRIMARY KEY ({', '.join(case.key)}) NOT ENFORCED) " if key else ""
+    statement = parse_statement(f"CREATE TABLE o {told}WITH ('changelog.mode' = 'retract') AS {case.sql}")
+    assert isinstance(statement, CreateTable)
+    _, made = plan_create(statement, FACTS)
+    assert made is not None
+    assert (made.changelog, made.key) == ("retract", ())
+    facts = generated(chance, chance.randrange(6, 16))
+    data = {name: batches(facts, name, chance) for name in sorted(tables_read(made))}
+    wanted = plain(case.rows(facts))
+    at_once = running.batch(made, data)
+    assert {op for *_, op in at_once} <= {CAME}
+    assert plain([tuple(values) for *values, _ in at_once]) == wanted
+    left: Counter[tuple[Any, ...]] = Counter()
+    for *values, op in running.stream(made, {name: [*data[name], *ended(name)] for name in data}):
+        left[tuple(values)] += 1 if op in (CAME, AFTER) else -1
+    assert min(left.values()) >= 0
+    assert plain([values for values in left.elements() if NOBODY not in values]) == wanted

@@ -29,9 +29,9 @@ class Asking:
     """`checkpoints` is where live queries keep theirs while they run."""
 
     def __init__(self, bench: Bench, spark: SparkSession, folder: Path) -> None:
-        self._store = Store.open(f"sqlite:///{folder / 'asking.db'}")
-        tables = DeclaredTables(SqlObjects(self._store.engine), TopicTables(bench.topics, bench.schemas))
-        statements = Statements(self._store.engine)
+        self.store = Store.open(f"sqlite:///{folder / 'asking.db'}")
+        tables = DeclaredTables(SqlObjects(self.store.engine), TopicTables(bench.topics, bench.schemas))
+        statements = Statements(self.store.engine)
         self.executor = Executor(tables, statements, bench.topics, bench.schemas, secret)
         self.checkpoints = folder / "adhoc"
         settings = StatementSettings(interval=0.1, tasks=2)
@@ -42,7 +42,7 @@ class Asking:
 
     def close(self) -> None:
         self.queries.close()
-        self._store.close()
+        self.store.close()
 
     def ask(self, sql: str, settings: Mapping[str, str] | None = None) -> Query:
         asked, _ = self.executor.ask(sql, settings or {})

@@ -18,7 +18,7 @@ from headgate.kafka.access import KafkaAccess
 from headgate.kafka.records import committed_records
 from headgate.kafka.topics import Topics
 from headgate.model import Topic
-from headgate.registry.client import SchemaSource
+from headgate.registry.client import RegisteredSchema, SchemaSource
 from headgate.registry.schemas import SchemaType
 from headgate.statements.query import Running, StatementQuery
 from headgate.statements.runnable import Job, Output
@@ -152,8 +152,10 @@ class Bench:
         schema = self.schemas.schema(int.from_bytes(data[1:5], "big"))
         if schema.type == "JSON":
             return json.loads(data[5:])
-        parsed = fastavro.parse_schema(json.loads(schema.text))
-        return fastavro.schemaless_reader(io.BytesIO(data[5:]), parsed, None)
+        return fastavro.schemaless_reader(io.BytesIO(data[5:]), self.parsed(schema), None)
+
+    def parsed(self, schema: RegisteredSchema) -> Any:
+        return fastavro.parse_schema(json.loads(schema.text))
 
     def values(self, topic: str) -> list[Any]:
         return [value for _, value in self.records(topic)]

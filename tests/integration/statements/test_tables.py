@@ -1,6 +1,14 @@
 """Topics as tables, by their schemas."""
 
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from headgate.errors import InvalidRequest
+from headgate.statements.declared import DeclaredTables
 from headgate.statements.tables import TopicTables
+from headgate.store import SqlObjects, Store
 from tests.integration.statements.bench import EVENT_SCHEMA, Bench
 from tests.integration.statements.plans import EVENTS
 
@@ -39,7 +47,7 @@ def test_what_is_compacted_with_a_key_is_changes(bench: Bench) -> None:
     assert (found.primary_key, found.changelog, found.columns.names) == (("id",), "upsert", EVENTS.names)
 
 
-def test_change_events_are_the_rows_in_them(bench: Bench) -> None:
+def test_change_events_are_the_rows_in_them(bench: Bench, tmp_path: Path) -> None:
     topic = bench.topic("envelopes", 1)
     row = {"type": "record", "name": "Row", "fields": [{"name": "id", "type": "long"}]}
     origin = {"type": "record", "name": "Source", "fields": [{"name": "connector", "type": "string"}]}
@@ -55,9 +63,18 @@ def test_change_events_are_the_rows_in_them(bench: Bench) -> None:
     }
     bench.register(topic, envelope)
     bench.register(topic, KEY, "key")
-    found = TopicTables(bench.topics, bench.schemas).get(topic)
+    topics = TopicTables(bench.topics, bench.schemas)
+    found = topics.get(topic)
     assert found is not None
     assert (found.columns.names, found.primary_key, found.changelog) == (["id"], ("id",), "upsert")
+    # As rows they would be other ones.
+    store = Store.open(f"sqlite:///{tmp_path / 'control.db'}")
+    tables = DeclaredTables(SqlObjects(store.engine), topics)
+    table = tables.get(topic)
+    assert table is not None
+    with pytest.raises(InvalidRequest, match="change events"):
+        tables.check_mode(table, replace(table, changelog="append"))
+    store.close()
 
 
 def test_a_topic_that_is_not_there(bench: Bench) -> None:

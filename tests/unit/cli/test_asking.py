@@ -14,6 +14,12 @@ def test_rows_without_a_key_all_stay() -> None:
     assert changes.rows == {}
 
 
+def test_without_a_key_one_that_is_the_same_goes() -> None:
+    changes = Changes(None)
+    assert changes.take("insert", {"a": 1}) == [("+", {"a": 1})]
+    assert changes.take("delete", {"a": 1}) == [("-", {"a": 1})]
+
+
 def test_a_row_is_replaced_and_goes() -> None:
     changes = Changes(["k"])
     one, other, two = {"k": 1, "n": 1}, {"k": 1, "n": 2}, {"k": None, "n": 9}

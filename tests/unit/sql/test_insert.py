@@ -153,7 +153,7 @@ def test_a_table_alone() -> None:
         ),
         ("CREATE TABLE t (a INT, WATERMARK FOR a AS a)", "WATERMARK is on 'a', which is INT"),
         ("CREATE TABLE t (a INT) WITH ('changelog.mode' = 'upsert')", "has no key"),
-        ("CREATE TABLE t (a INT) WITH ('changelog.mode' = 'retract')", "'retract' is not supported"),
+        ("CREATE TABLE t (a INT) WITH ('changelog.mode' = 'both')", "'append', 'upsert' or 'retract'"),
         ("CREATE TABLE t AS SELECT bike, COUNT(*) AS n FROM rides GROUP BY bike", "is append-only"),
         ("CREATE TABLE t AS SELECT NULL AS a FROM rides", "has no type"),
     ],

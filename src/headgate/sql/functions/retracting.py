@@ -17,7 +17,7 @@ def retracting(name: str, args: list[Typed], distinct: bool, sign: str) -> tuple
     _, kind, nullable = aggregate(name, args, distinct, "")
     if name == "COUNT" and not distinct:
         counted = f"CASE WHEN {args[0].sql} IS NOT NULL THEN {sign} ELSE 0 END" if args else sign
-        return f"sum(CAST({counted} AS BIGINT))", BIGINT, False
+        return f"coalesce(sum(CAST({counted} AS BIGINT)), 0L)", BIGINT, False
     value = args[0].sql
     if name in ("SUM", "AVG"):
         total = f"sum(CASE WHEN {sign} < 0 THEN -({value}) ELSE {value} END)"
