@@ -700,8 +700,11 @@ def _top_of_many(facts: Facts) -> list[tuple[Any, ...]]:
 
 
 def _pairs_of_many(facts: Facts) -> list[tuple[Any, ...]]:
-    found = _groups([(f, m) for f in facts.f for m in facts.left() if f["h"] == m["h"]], lambda p: p[0]["h"])
-    return [(h, len(pairs), sum(m["v"] for _, m in pairs)) for h, pairs in found.items()]
+    one, other = (_groups(rows, lambda r: r["h"]) for rows in (facts.f, facts.left()))
+    return [
+        (h, len(one[h]) * len(other[h]), len(one[h]) * sum(r["v"] for r in other[h]))
+        for h in one.keys() & other.keys()
+    ]
 
 
 _CHANGING = {

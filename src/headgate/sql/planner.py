@@ -162,7 +162,7 @@ def planned(query: Query | exp.Query, tables: Tables, options: Options) -> Plann
         relation = settled(selects, relation)
     elif limit is not None:
         raise InvalidRequest(
-            "LIMIT over rows that are taken back one by one is not supported.", "Leave it out."
+            "LIMIT of rows that are taken back one by one is not supported.", "Leave it out."
         )
     columns = [
         (attribute.name, column(attribute.ref, attribute.type, attribute.nullable, attribute))
