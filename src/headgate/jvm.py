@@ -27,6 +27,9 @@ def jars_in(folder: Path) -> list[Path]:
     return jars
 
 
+# Hadoop's settings for files of this machine. Its own way starts a process, chmod, for each file that it
+# writes; a batch of a statement writes dozens.
+LOCAL_FILES = {"fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"}
 # A JVM says on its standard output what it thinks of its archive, where others read addresses.
 QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 from pyspark.sql import SparkSession
 
 from headgate.config import Settings
-from headgate.jvm import archive_options, jars_in
+from headgate.jvm import LOCAL_FILES, archive_options, jars_in
 
 # The catalog's name in SQL: lake.<cluster>.<topic>.
 CATALOG = "lake"
@@ -30,6 +30,12 @@ READS_DELTA: Mapping[str, str] = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Logs are short here: fifty tasks to read one are for tables of millions of files.
     "spark.databricks.delta.snapshotPartitions": "2",
+}
+# By Hadoop's older interface, for which there is a way to files of this machine without a process for each.
+LOCAL_CHECKPOINTS = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    )
 }
 _LOGGING = Path(__file__).parent / "spark-log4j2.properties"
 
@@ -69,6 +75,8 @@ def build_session(
             )
         ),
         "spark.executor.extraJavaOptions": " ".join(AVRO_LIMITS),
+        **{f"spark.hadoop.{key}": value for key, value in LOCAL_FILES.items()},
+        **(LOCAL_CHECKPOINTS if settings.checkpoints.startswith("file:") else {}),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.ui.enabled": "false",

@@ -11,7 +11,7 @@ from headgate.catalog.database import Database, jdbc_properties
 from headgate.catalog.errors import bad_request, commit_failed, from_java, java_class
 from headgate.catalog.names import Identifier, stored_levels
 from headgate.catalog.schema import CATALOG
-from headgate.jvm import Jvm
+from headgate.jvm import LOCAL_FILES, Jvm
 from headgate.model import FORMATS_KEY, TableFormat
 from headgate.storage import Place, Places
 
@@ -51,6 +51,8 @@ class Iceberg:
         }
         self._mapper = _mapper(java)
         configuration = java.org.apache.hadoop.conf.Configuration()
+        for key, value in LOCAL_FILES.items():
+            configuration.set(key, value)
         self._configuration = configuration
         properties = _jdbc_properties(database, warehouse)
         self._io = self._catalog_util.loadFileIO(FILE_IO, properties, configuration)
