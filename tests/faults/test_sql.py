@@ -168,10 +168,7 @@ class Drill:
         can have an earlier watermark. Until then nothing was late."""
         for name, leaves_out in self.leaves_out.items():
             wait_for(f"event time of {name}", partial(self._passed, name, leaves_out), PATIENCE_SECONDS)
-            late = self.statements.get(name).detail["late_rows"]
-            assert (late > 0) == self.leaves_out[name], (name, late)
-        for name, wanted, found in self.expected():
-            assert found() == wanted, f"{name}, when all others were done"
+            assert self.statements.get(name).detail["late_rows"] == 0, name
         self.produce_late()
         assert self._producer.flush(30) == 0
 
@@ -233,7 +230,10 @@ class Drill:
                 wait_for(f"the rows of {name}", there, PATIENCE_SECONDS)
             except AssertionError:
                 assert found() == wanted, name
-            assert self.statements.get(name).detail["late_rows"] == 0, name
+            late = self.statements.get(name).detail["late_rows"]
+            assert (late > 0) == self.leaves_out[name], (name, late)
+        for name, wanted, found in self.expected():
+            assert found() == wanted, f"{name}, when all others were done"
 
     def rows(self, topic: str, changes: bool) -> list[tuple[Any, ...]]:
         """What is committed; of rows that change, as they are."""

@@ -318,13 +318,10 @@ def _young_windows(facts: Facts) -> list[tuple[Any, ...]]:
 
 
 def _young_rolling(facts: Facts) -> list[tuple[Any, ...]]:
-    named = _named(facts)
-    found = []
-    for f, _ in named:
-        month = [name for o, name in named if o["k"] == f["k"] and f.t - 9 <= o.t <= f.t]
-        near = [o["v"] for o, _ in named if o["h"] == f["h"] and f.t - 5 <= o.t <= f.t]
-        found.append((f["id"], sum(name is not None for name in month), sum(near)))
-    return found
+    return [
+        (f["id"], name, sum(o["v"] for o in facts.f if o["k"] == f["k"] and f.t - 9 <= o.t <= f.t))
+        for f, name in _named(facts)
+    ]
 
 
 CASES = {
@@ -483,11 +480,9 @@ CASES = {
         _young_windows,
     ),
     "rolling-of-versions": Case(
-        "SELECT f.id, COUNT(c.n) OVER w AS m, SUM(f.v) OVER (PARTITION BY f.h ORDER BY f.t RANGE BETWEEN "
-        "INTERVAL '5' SECOND PRECEDING AND CURRENT ROW) AS v "
-        "FROM f AS f LEFT JOIN c FOR SYSTEM_TIME AS OF f.t AS c ON c.k = f.k AND c.u >= f.t - INTERVAL '8' "
-        "SECOND WINDOW w AS (PARTITION BY f.k ORDER BY f.t RANGE BETWEEN INTERVAL '9' SECOND PRECEDING AND "
-        "CURRENT ROW)",
+        "SELECT f.id, c.n, SUM(f.v) OVER (PARTITION BY f.k ORDER BY f.t RANGE BETWEEN INTERVAL '9' SECOND "
+        "PRECEDING AND CURRENT ROW) AS s FROM f AS f "
+        "LEFT JOIN c FOR SYSTEM_TIME AS OF f.t AS c ON c.k = f.k AND c.u >= f.t - INTERVAL '8' SECOND",
         _young_rolling,
     ),
 }

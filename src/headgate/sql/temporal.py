@@ -97,7 +97,12 @@ class VersionJoin(Operator):
             F.max_by(F.struct(*(unmarked(c) for c in theirs), F.lit(0).alias("$none")), versions).alias(
                 "$version"
             ),
+            *([F.count(col(self.right_time)).alias("$versions")] if self.how == "left" else []),
         )
+        if self.how == "left":
+            # Else Spark leaves the join out where no column of the right is asked for, and the table with it:
+            # event time would wait for one that is not read.
+            found = found.filter("`$versions` >= 0").drop("$versions")
         valid = F.lit(True) if self.op is None else F.col(f"`$version`.{quote(self.op)}") == F.lit("u")
         if self.how == "inner":
             found = found.filter(valid)
