@@ -134,7 +134,7 @@ def rolling(read: Read) -> DataFrame:
         "e.customer_id <=> b.customer_id AND b.paid_at <= e.paid_at AND "
         "b.paid_at >= e.paid_at - INTERVAL 1 MINUTE"
     )
-    # Spark's watermark is a minute behind above the join: by the time alone, rows would come out that much later.
+    # Above the join Spark's watermark is a minute behind: rows would come out that much later.
     pairs = each.join(before, f.expr(near)).select(
         f.expr("e.paid_at - INTERVAL 1 MINUTE").alias("due", metadata={"spark.watermarkDelayMs": 0}),
         f.col("e.paid_at").alias("paid_at", metadata={"watermark": "due"}),
