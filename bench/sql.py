@@ -134,12 +134,20 @@ def rolling(read: Read) -> DataFrame:
         "e.customer_id <=> b.customer_id AND b.paid_at <= e.paid_at AND "
         "b.paid_at >= e.paid_at - INTERVAL 1 MINUTE"
     )
+    # Above the join Spark's watermark is a minute behind: rows would come out that much later.
+    pairs = each.join(before, f.expr(near)).select(
+        f.expr("e.paid_at - INTERVAL 1 MINUTE").alias("due", metadata={"spark.watermarkDelayMs": 0}),
+        f.col("e.paid_at").alias("paid_at", metadata={"watermark": "due"}),
+        "e.partition",
+        "e.offset",
+        "e.payment_id",
+        "b.amount",
+    )
     return (
-        each.join(before, f.expr(near))
-        .groupBy("e.paid_at", "e.partition", "e.offset")
+        pairs.groupBy("due", "paid_at", "partition", "offset")
         .agg(
-            f.first("e.payment_id").alias("payment_id"),
-            f.sum("b.amount").alias("spent"),
+            f.first("payment_id").alias("payment_id"),
+            f.sum("amount").alias("spent"),
             f.count(f.lit(1)).alias("payments"),
         )
         .select("payment_id", "paid_at", "spent", "payments")
