@@ -14,8 +14,8 @@ from pyspark.sql.types import StructField, StructType
 
 from headgate.errors import InvalidRequest
 from headgate.sql import stages
-from headgate.sql.functions.retracting import values_left
-from headgate.sql.operators import Building, Operator, ProjectRows, ScanRows, col, unmarked
+from headgate.sql.functions.retracting import best_left
+from headgate.sql.operators import Building, Operator, ProjectRows, ScanRows, col, packed, unmarked, unpacked
 from headgate.sql.relation import Relation, coordinates_of, live_op, maps_of
 from headgate.sql.scope import Attribute, Scope, under
 from headgate.sql.stateful import FOR_EVER, AggregateRows
@@ -65,7 +65,7 @@ class RowChanges(Operator):
         whole = F.struct(
             *(unmarked(o).alias(f"$o{n}") for n, o in enumerate(reversed(self.order))),
             alive.alias("$alive"),
-            F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none")).alias("$row"),
+            packed(rest).alias("$row"),
         )
         two = one.groupBy(*(col(k) for k in self.keys)).agg(
             F.reverse(F.array_sort(InternalFunction.collect_top_k(whole, 2, False))).alias("$two")
@@ -92,7 +92,7 @@ class RowChanges(Operator):
             said = [F.when(half, update).otherwise(whole_row).alias(self.kind)]
         return each.select(
             *(col(k) for k in self.keys),
-            *(F.col(f"`$change`.of.`$row`.{quote(c)}").alias(c) for c in rest),
+            *unpacked("`$change`.of.`$row`", rest),
             F.col("`$change`.sign").alias(self.sign),
             *said,
         )
@@ -186,25 +186,35 @@ def one_of_each(selects: Selects, relation: Relation, key: Sequence[str]) -> Rel
     made = changes(selects, relation, key)
     assert made.sign is not None
     rest = [ref for ref in dict.fromkeys([*others, *attributes]) if ref not in key and made.scope.by_ref(ref)]
-    fields = ", ".join(f"'f{n}', {quote(ref)}" for n, ref in enumerate(rest))
-    whole = StructType([StructField(f"f{n}", attributes[ref].type) for n, ref in enumerate(rest)])
+    operator, op = greatest_left(selects, made, key, rest)
+    return replace(relation, operator=operator, key=tuple(key), op=op, coordinates=(), stateful=True)
+
+
+def greatest_left(
+    selects: Selects, relation: Relation, key: Sequence[str], rest: Sequence[str]
+) -> tuple[Operator, str]:
+    """Of rows with signs, for each key the greatest of those that are left; and the column that says whether
+    one is."""
+    check_maps(relation, rest)
+    assert relation.sign is not None
+    kinds = {a.ref: a.type for _, a in relation.scope.columns}
     best, live, op = (selects.refs.new(name) for name in ("$best", "$live", "$op"))
-    operator = AggregateRows(
-        made.operator,
-        [(ref, column(ref, attributes[ref].type, True)) for ref in key],
-        [
-            (best, Typed(f"array_max({values_left(f'named_struct({fields})', quote(made.sign))})", whole)),
-            (live, Typed(f"sum({quote(made.sign)})", BIGINT, False)),
-        ],
-        taken_back=True,
-    )
-    added = [(ref, Typed(f"{quote(best)}.f{n}", attributes[ref].type)) for n, ref in enumerate(rest)]
-    added.append((op, live_op(live)))
-    return replace(
-        relation,
-        operator=ProjectRows(operator, list(key), added),
-        key=tuple(key),
-        op=op,
-        coordinates=(),
-        stateful=True,
-    )
+    sign = quote(relation.sign)
+    values = [(live, Typed(f"sum({sign})", BIGINT, False))]
+    if rest:
+        fields = ", ".join(f"'f{n}', {quote(ref)}" for n, ref in enumerate(rest))
+        whole = StructType([StructField(f"f{n}", kinds[ref]) for n, ref in enumerate(rest)])
+        values.append((best, Typed(best_left(f"named_struct({fields})", sign, True), whole)))
+    grouped = [(ref, column(ref, kinds[ref], True)) for ref in key]
+    operator = AggregateRows(relation.operator, grouped, values, taken_back=True)
+    added = [(ref, Typed(f"{quote(best)}.f{n}", kinds[ref])) for n, ref in enumerate(rest)]
+    return ProjectRows(operator, list(key), [*added, (op, live_op(live))]), op
+
+
+def check_maps(relation: Relation, refs: Sequence[str]) -> None:
+    for ref in sorted(maps_of(relation.scope) & set(refs)):
+        raise InvalidRequest(
+            f"Column '{ref.rpartition('#')[0]}' is a MAP, or has one, and rows that change are compared: a "
+            "MAP cannot be.",
+            "Leave it out, or take what is needed from it: m['key'].",
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headgate.sql import signed
+from headgate.sql import changes, signed
 from headgate.sql.operators import ProjectRows, ScanRows
 from headgate.sql.relation import Relation, event_column, live_op
 from headgate.sql.scope import Attribute, Origin, Scope
@@ -49,7 +49,7 @@ def _of_changes(selects: Selects, relation: Relation) -> Relation:
     made = signed.ready(selects, relation)
     assert made.sign is not None
     refs = list(dict.fromkeys(a.ref for a in visible))
-    signed.check_maps(made, refs)
+    changes.check_maps(made, refs)
     attributes = {a.ref: a for a in visible}
     live, op = selects.refs.new("$live"), selects.refs.new("$op")
     operator = AggregateRows(

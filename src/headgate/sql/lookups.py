@@ -13,7 +13,7 @@ from pyspark.sql.types import DataType
 
 from headgate.sql import stages
 from headgate.sql.conditions import all_of
-from headgate.sql.operators import Building, Operator, col, unmarked, with_secrets, without_secrets
+from headgate.sql.operators import Building, Operator, col, unmarked, unpacked, with_secrets, without_secrets
 from headgate.sql.relation import Relation
 from headgate.sql.scope import Attribute, Scope, under
 from headgate.sql.stateful import FOR_EVER
@@ -103,7 +103,7 @@ class LatestPair(Operator):
         left, right = ([c for c in rest if c in side.columns] for side in (self.one, self.other))
         flat = latest.select(
             *(col(k) for k in self.keys),
-            *(F.col(f"`$row`.{quote(c)}").alias(c) for c in (*left, *right)),
+            *unpacked("`$row`", (*left, *right)),
             alive[0].alias(LEFT),
             (F.col(f"`$row`.{quote(self.met)}").isNotNull() & alive[1]).alias(RIGHT),
         )

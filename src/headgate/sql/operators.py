@@ -318,6 +318,22 @@ def unmarked(ref: str) -> Column:
     return col(ref).alias(ref, metadata={"headgate": "no watermark"})
 
 
+def packed(refs: Iterable[str]) -> Column:
+    """The columns as one value, which is there even if there are none. It carries no watermark."""
+    return F.struct(*(unmarked(ref) for ref in refs), F.lit(0).alias("$none"))
+
+
+def ranked(order: Iterable[str], refs: Iterable[str]) -> Column:
+    """The columns as `$row` of a value that is compared by others first, and then by all of them."""
+    first = (unmarked(ref).alias(f"$o{n}") for n, ref in enumerate(order))
+    return F.struct(*first, packed(refs).alias("$row"))
+
+
+def unpacked(where: str, refs: Iterable[str]) -> list[Column]:
+    """The columns out of such a value; `where` is a piece of Spark SQL."""
+    return [F.col(f"{where}.{quote(ref)}").alias(ref) for ref in refs]
+
+
 def interval(ms: int) -> str:
     return f"INTERVAL '{'-' if ms < 0 else ''}{abs(ms) / 1000:.3f}' SECOND"
 

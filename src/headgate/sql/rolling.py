@@ -20,8 +20,10 @@ from headgate.sql.operators import (
     ProjectRows,
     col,
     interval,
+    packed,
     timed,
     unmarked,
+    unpacked,
     with_secrets,
     without_secrets,
 )
@@ -93,7 +95,7 @@ class RollingRows(Operator):
         return without_secrets(found).select(
             event,
             *(col(f"$r{n}").alias(c) for n, c in enumerate(apart)),
-            *(F.col(f"`$row`.{quote(c)}").alias(c) for c in rest),
+            *unpacked("`$row`", rest),
             *(col(ref) for ref, _ in self.values),
         )
 
@@ -103,7 +105,7 @@ class RollingRows(Operator):
             col(self.event).alias(_AT),
             *(unmarked(c).alias(f"$r{n}") for n, c in enumerate(apart)),
             *(unmarked(k).alias(f"$k{n}") for n, k in enumerate(self.keys)),
-            F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none")).alias("$row"),
+            packed(rest).alias("$row"),
         )
 
     def describe(self) -> str:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql.types import IntegerType
 
 from headgate.errors import InvalidRequest
 from headgate.sql import changes, stages
-from headgate.sql.functions.retracting import rows_left, values_left
-from headgate.sql.operators import Building, Operator, ProjectRows, col, unmarked
-from headgate.sql.relation import Numbered, Relation, live_op, maps_of
+from headgate.sql.functions.retracting import first_left
+from headgate.sql.operators import Building, Operator, ProjectRows, col, ranked, unmarked, unpacked
+from headgate.sql.relation import Numbered, Relation, maps_of
 from headgate.sql.scope import Attribute, Scope
-from headgate.sql.stateful import FOR_EVER, AggregateRows
-from headgate.sql.typed import Typed, column
-from headgate.sql.types import BIGINT, quote
+from headgate.sql.stateful import FOR_EVER
+from headgate.sql.typed import Typed
+from headgate.sql.types import quote
 
 if TYPE_CHECKING:
     from headgate.sql.select import Selects
@@ -60,44 +60,17 @@ def settled(selects: Selects, relation: Relation) -> Relation:
             "have a PRIMARY KEY, or if it is by the whole key of its right side.",
         )
     made = stages.whole(selects, relation, relation.key)
-    assert made.sign is not None
-    attributes = {a.ref: a for _, a in made.scope.columns}
-    rest = [ref for ref in attributes if ref not in made.key]
-    whole = StructType([StructField(f"f{n}", attributes[ref].type) for n, ref in enumerate(rest)])
-    fields = ", ".join(f"'f{n}', {quote(ref)}" for n, ref in enumerate(rest))
-    best, live, op = (selects.refs.new(name) for name in ("$best", "$live", "$op"))
-    sign = quote(made.sign)
-    values = [(live, Typed(f"sum({sign})", BIGINT, False))]
-    if rest:
-        left = values_left(f"named_struct({fields})", sign)
-        values.append((best, Typed(f"array_max({left})", whole)))
-    operator = AggregateRows(
-        made.operator,
-        [(ref, column(ref, attributes[ref].type, True)) for ref in made.key],
-        values,
-        taken_back=True,
-    )
-    check_maps(made, rest)
-    added = [(ref, Typed(f"{quote(best)}.f{n}", attributes[ref].type)) for n, ref in enumerate(rest)]
-    added.append((op, live_op(live)))
+    rest = dict.fromkeys(a.ref for _, a in made.scope.columns if a.ref not in made.key)
+    operator, op = changes.greatest_left(selects, made, made.key, list(rest))
     return replace(
         made,
-        operator=ProjectRows(operator, list(made.key), added),
+        operator=operator,
         changelog="upsert",
         op=op,
         sign=None,
         coordinates=(),
         stateful=True,
     )
-
-
-def check_maps(relation: Relation, refs: Sequence[str]) -> None:
-    for ref in sorted(maps_of(relation.scope) & set(refs)):
-        raise InvalidRequest(
-            f"Column '{ref.rpartition('#')[0]}' is a MAP, or has one, and rows that change are compared: a "
-            "MAP cannot be.",
-            "Leave it out, or take what is needed from it: m['key'].",
-        )
 
 
 @dataclass(eq=False)
@@ -125,27 +98,21 @@ class KeepLeft(Operator):
         rows = self.child.build(on)
         rest = [c for c in rows.columns if c in self.columns and c not in self.keys and c in on.mentioned]
         # Rows that are the same in their order are told apart by the rest of them, never by chance.
-        whole = F.struct(
-            *(unmarked(o).alias(f"$o{n}") for n, o in enumerate(self.order)),
-            F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none")).alias("$row"),
-        )
-        one = rows.select(
-            *(unmarked(k) for k in self.keys), whole.alias("$one"), col(self.sign).alias("$sign")
-        )
+        whole = ranked(self.order, rest).alias("$one")
+        one = rows.select(*(unmarked(k) for k in self.keys), whole, col(self.sign).alias("$sign"))
         tops = one.groupBy(*(col(k) for k in self.keys)).agg(
-            F.expr(f"array_sort({rows_left('`$one`', '`$sign`')})").alias("$left"),
+            F.expr(first_left("`$one`", "`$sign`", self.most, self.greatest)).alias("$left"),
             F.expr("sum(CASE WHEN `$sign` > 0 THEN 1 ELSE 0 END)").alias("$came"),
         )
-        ordered = F.reverse(col("$left")) if self.greatest else col("$left")
         # Nobody was ever at a place beyond the number of rows that came.
         places = F.expr(f"explode(sequence(1, CAST(least(`$came`, {self.most}) AS INT)))")
         each = tops.filter("`$came` > 0").select(
-            *(col(k) for k in self.keys), ordered.alias("$left"), places.alias(self.number)
+            *(col(k) for k in self.keys), col("$left"), places.alias(self.number)
         )
         found = each.withColumn("$at", F.expr(f"get(`$left`, {quote(self.number)} - 1)"))
         return found.select(
             *(col(k) for k in self.keys),
-            *(F.col(f"`$at`.`$row`.{quote(c)}").alias(c) for c in rest),
+            *unpacked("`$at`.`$row`", rest),
             col(self.number),
             F.when(col("$at").isNotNull(), F.lit("u")).otherwise(F.lit("d")).alias(self.op),
         )

@@ -15,9 +15,12 @@ from headgate.sql.operators import (
     Operator,
     col,
     marked,
+    packed,
+    ranked,
     timed,
     timed_as,
     unmarked,
+    unpacked,
     with_secrets,
     without_secrets,
 )
@@ -135,11 +138,11 @@ class KeepFirst(Operator):
             )
         grouped = dict.fromkeys([*self.keys, self.event])
         rest = [c for c in rows.columns if c not in grouped and c in on.mentioned]
-        whole = F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none"))
+        whole = packed(rest)
         # Two rows of a key may have the very same time.
         least = F.struct(*(col(b) for b in self.by))
         due = timed.groupBy(*(col(c) for c in grouped)).agg(F.min_by(whole, least).alias("$row"))
-        flat = due.select(*(col(c) for c in grouped), *(F.col(f"`$row`.{quote(c)}").alias(c) for c in rest))
+        flat = due.select(*(col(c) for c in grouped), *unpacked("`$row`", rest))
         one = flat.withColumn("$place", F.row_number().over(first)).filter("`$place` = 1").drop("$place")
         if self.ttl_ms is None:
             return one.dropDuplicates([*self.keys])
@@ -179,13 +182,11 @@ class KeepBest(Operator):
         rows = self.child.build(on)
         rest = [c for c in rows.columns if c not in self.keys and c in on.mentioned]
         choose = F.max_by if self.greatest else F.min_by
-        whole = F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none"))
+        whole = packed(rest)
         best = rows.groupBy(*(col(k) for k in self.keys)).agg(
             choose(whole, F.struct(*(col(o) for o in self.order))).alias("$row")
         )
-        return best.select(
-            *(col(k) for k in self.keys), *(F.col(f"`$row`.{quote(c)}").alias(c) for c in rest)
-        )
+        return best.select(*(col(k) for k in self.keys), *unpacked("`$row`", rest))
 
     def describe(self) -> str:
         keys = ", ".join(quote(k) for k in self.keys)
@@ -214,10 +215,7 @@ class KeepTop(Operator):
     def build(self, on: Building) -> DataFrame:
         rows = self.child.build(on)
         rest = [c for c in rows.columns if c not in self.keys and c in on.mentioned]
-        whole = F.struct(
-            *(unmarked(o).alias(f"$o{n}") for n, o in enumerate(self.order)),
-            F.struct(*(unmarked(c) for c in rest), F.lit(0).alias("$none")).alias("$row"),
-        )
+        whole = ranked(self.order, rest)
         found = F.array_sort(InternalFunction.collect_top_k(whole, self.most, not self.greatest))
         tops = rows.groupBy(*(col(k) for k in self.keys)).agg(
             (F.reverse(found) if self.greatest else found).alias("$top")
@@ -225,7 +223,7 @@ class KeepTop(Operator):
         each = tops.select(*(col(k) for k in self.keys), F.posexplode("$top").alias("$at", "$one"))
         return each.select(
             *(col(k) for k in self.keys),
-            *(F.col(f"`$one`.`$row`.{quote(c)}").alias(c) for c in rest),
+            *unpacked("`$one`.`$row`", rest),
             (col("$at") + F.lit(1)).alias(self.number),
         )
 

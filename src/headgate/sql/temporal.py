@@ -19,9 +19,10 @@ from headgate.sql.operators import (
     ScanRows,
     col,
     interval,
+    packed,
     timed,
     timed_as,
-    unmarked,
+    unpacked,
 )
 from headgate.sql.refusals import refuse
 from headgate.sql.relation import Relation, alter_for, event_column
@@ -93,10 +94,8 @@ class VersionJoin(Operator):
         versions = F.struct(*(col(c) for c in (self.right_time, *self.order)))
         pairs, due = timed(pairs, self.left_time, self.behind_ms, "$due")
         found = pairs.groupBy(*(col(c) for c in dict.fromkeys([due, *apart]))).agg(
-            F.first(F.struct(*(unmarked(c) for c in own), F.lit(0).alias("$none"))).alias("$own"),
-            F.max_by(F.struct(*(unmarked(c) for c in theirs), F.lit(0).alias("$none")), versions).alias(
-                "$version"
-            ),
+            F.first(packed(own)).alias("$own"),
+            F.max_by(packed(theirs), versions).alias("$version"),
             *([F.count(col(self.right_time)).alias("$versions")] if self.how == "left" else []),
         )
         if self.how == "left":
@@ -108,7 +107,7 @@ class VersionJoin(Operator):
             found = found.filter(valid)
         return found.select(
             *(timed_as(c, left) for c in apart),
-            *(F.col(f"`$own`.{quote(c)}").alias(c) for c in own),
+            *unpacked("`$own`", own),
             *(F.when(valid, F.col(f"`$version`.{quote(c)}")).alias(c) for c in theirs),
         )
 

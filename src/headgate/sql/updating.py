@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from headgate.sql import stages
 from headgate.sql.conditions import all_of
-from headgate.sql.operators import Building, Operator, col, unmarked, with_secrets
+from headgate.sql.operators import Building, Operator, col, unmarked, unpacked, with_secrets
 from headgate.sql.relation import Relation
 from headgate.sql.scope import Attribute, Scope
 from headgate.sql.stateful import FOR_EVER
@@ -80,7 +80,7 @@ class LatestOfBoth(Operator):
         keys = {key: col(f"$k{n}") for n, key in enumerate(self.one.keys)}
         flat = known.select(
             *(keys.get(c, F.col(f"`$latest0`.{quote(c)}")).alias(c) for c in kept[0]),
-            *(F.col(f"`$latest1`.{quote(c)}").alias(c) for c in kept[1]),
+            *unpacked("`$latest1`", kept[1]),
             left_there.alias(LEFT),
             right_there.alias(RIGHT),
         )

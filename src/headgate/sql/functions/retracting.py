@@ -24,11 +24,10 @@ def retracting(name: str, args: list[Typed], distinct: bool, sign: str) -> tuple
         count = f"sum(CASE WHEN {value} IS NOT NULL THEN {sign} ELSE 0 END)"
         made = total if name == "SUM" else f"{total} / {count}"
         return f"CASE WHEN {count} > 0 THEN CAST({made} AS {spark_name(kind)}) END", kind, True
-    if name in ("MIN", "MAX") or (name == "COUNT" and distinct):
-        left = values_left(value, sign)
-        if name == "COUNT":
-            return f"CAST(size({left}) AS BIGINT)", BIGINT, False
-        return f"array_{name.lower()}({left})", kind, nullable
+    if name == "COUNT":
+        return count_left(value, sign), BIGINT, False
+    if name in ("MIN", "MAX"):
+        return best_left(value, sign, name == "MAX"), kind, nullable
     raise InvalidRequest(
         f"{name} over rows that change is not supported: {AGGREGATES[name].meaning.split('.')[0].lower()} is "
         "not known any more when a value is taken back.",
@@ -36,16 +35,38 @@ def retracting(name: str, args: list[Typed], distinct: bool, sign: str) -> tuple
     )
 
 
-def values_left(value: str, sign: str) -> str:
-    """The different values that came more often than they were taken back."""
-    came = f"collect_list(CASE WHEN {value} IS NOT NULL THEN named_struct('v', {value}, 's', {sign}) END)"
-    signs = f"aggregate(filter({came}, x -> x.v <=> v), 0, (all, x) -> all + x.s)"
-    return f"filter(array_distinct(transform({came}, x -> x.v)), v -> {signs} > 0)"
+def best_left(value: str, sign: str, greatest: bool) -> str:
+    """The least or the greatest value that came more often than it was taken back; NULL if there is none."""
+    came = _came(value, sign)
+    return _folded(came, greatest, f"get({came}, -1).v", "r.v")
 
 
-def rows_left(value: str, sign: str) -> str:
-    """The same, each as often as it is left; `value` is never NULL."""
+def count_left(value: str, sign: str) -> str:
+    """How many different values came more often than they were taken back."""
+    return _folded(_came(value, sign), True, "0L", "r.found + 1L")
+
+
+def first_left(value: str, sign: str, most: int, greatest: bool) -> str:
+    """The first so many values by their order, each as often as it is left; `value` is never NULL."""
     came = f"collect_list(named_struct('v', {value}, 's', {sign}))"
-    signs = f"aggregate(filter({came}, x -> x.v <=> v), 0, (all, x) -> all + x.s)"
-    often = f"transform(array_distinct(transform({came}, x -> x.v)), v -> array_repeat(v, {signs}))"
-    return f"flatten({often})"
+    nothing = f"transform(slice({came}, 1, 0), x -> x.v)"
+    more = f"concat(r.found, array_repeat(r.v, least(r.n, {most} - size(r.found))))"
+    return _folded(came, not greatest, nothing, f"IF(size(r.found) < {most}, {more}, r.found)")
+
+
+def _came(value: str, sign: str) -> str:
+    return f"collect_list(CASE WHEN {value} IS NOT NULL THEN named_struct('v', {value}, 's', {sign}) END)"
+
+
+def _folded(came: str, ascending: bool, nothing: str, found: str) -> str:
+    """What is found among the values that are left, one after the other by their order.
+
+    Equal values follow each other when they are sorted, so that one pass sums up the signs of each. `found`
+    is what is found with a value `r.v` that is left `r.n` times, where `r.found` was found before it.
+    """
+    ended = f"IF(r.n > 0, {found}, r.found)"
+    begin = f"named_struct('v', get({came}, 0).v, 'n', 0, 'found', {nothing})"
+    same = "named_struct('v', r.v, 'n', r.n + x.s, 'found', r.found)"
+    other = f"named_struct('v', x.v, 'n', x.s, 'found', {ended})"
+    step = f"(r, x) -> IF(x.v <=> r.v, {same}, {other})"
+    return f"aggregate(sort_array({came}, {str(ascending).lower()}), {begin}, {step}, r -> {ended})"
