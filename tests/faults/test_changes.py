@@ -23,7 +23,9 @@ from headgate.registry.schemas import SchemaType
 from headgate.sql.tables import AFTER, CAME, OP_CODES
 from tests.faults.test_sql import Drill, kill_at_random
 from tests.integration.statements.bench import framed
-from tests.support.dimensions import CASES, FACTS, Case, Facts, Record, columns, ends, generated, late_rows
+from tests.support.changing_cases import CASES
+from tests.support.dimension_cases import Case
+from tests.support.dimensions import FACTS, Facts, Record, columns, ends, generated, late_rows
 from tests.support.queries import DELAY, NOBODY, at, plain
 from tests.support.services import Services
 

@@ -17,7 +17,9 @@ from headgate.sql.statements import CreateTable, Select
 from headgate.sql.tables import AFTER, CAME, OP_CODES
 from headgate.statements.runnable import tables_read
 from tests.integration.sql.running import Row, Running, final, in_time
-from tests.support.dimensions import CASES, FACTS, Case, Facts, Record, columns, ends, generated, late_rows
+from tests.support.changing_cases import CASES
+from tests.support.dimension_cases import Case
+from tests.support.dimensions import FACTS, Facts, Record, columns, ends, generated, late_rows
 from tests.support.queries import NOBODY, at, clock, plain
 
 ROUNDS = 13 if os.environ.get("HEADGATE_SOAK") else 1

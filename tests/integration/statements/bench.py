@@ -2,8 +2,10 @@
 
 import io
 import json
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 from pyspark.sql import SparkSession
 
+from headgate.config import Statements as Settings
+from headgate.engine.statements import StatementLoop
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.records import committed_records
 from headgate.kafka.topics import Topics
@@ -22,6 +26,7 @@ from headgate.registry.client import RegisteredSchema, SchemaSource
 from headgate.registry.schemas import SchemaType
 from headgate.statements.query import Running, StatementQuery
 from headgate.statements.runnable import Job, Output
+from headgate.store import StatementRecord, Statements
 from tests.integration.statements.plans import EVENTS, Plan, Table, Watermark
 from tests.support.services import wait_for
 
@@ -56,6 +61,29 @@ class Bench:
     def close(self) -> None:
         for query in self._queries:
             query.stop(5)
+
+    @contextmanager
+    def engine(
+        self, statements: Statements, make: Callable[[StatementRecord], Job], folder: Path
+    ) -> Iterator[None]:
+        """The engine's loop over these statements, with its checkpoints in a folder."""
+        stop = threading.Event()
+        loop = StatementLoop(
+            statements,
+            self.spark,
+            self.access,
+            self.schemas,
+            make,
+            folder.as_uri(),
+            Settings(interval=0.1, idle_timeout=600, tasks=2),
+        )
+        thread = threading.Thread(target=loop.run, args=(stop,))
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
 
     # -- topics
 

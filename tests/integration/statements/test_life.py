@@ -1,17 +1,14 @@
 """Statements as the engine runs them: wanted, started, stopped, failed, taken over, deleted."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from headgate.config import Statements as Settings
-from headgate.engine.statements import StatementLoop
 from headgate.errors import HeadgateError, StatementFailed
 from headgate.kafka.markers import prepare_markers
 from headgate.kafka.transactional import Row, TransactionalWriter
@@ -36,25 +33,8 @@ class Life:
         self.jobs: dict[str, Job] = {}
         self.folder = folder / "checkpoints"
 
-    @contextmanager
-    def engine(self) -> Iterator[None]:
-        stop = threading.Event()
-        loop = StatementLoop(
-            self.statements,
-            self.bench.spark,
-            self.bench.access,
-            self.bench.schemas,
-            self.make,
-            self.folder.as_uri(),
-            Settings(interval=0.1, idle_timeout=600, tasks=2),
-        )
-        thread = threading.Thread(target=loop.run, args=(stop,))
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
+    def engine(self) -> AbstractContextManager[None]:
+        return self.bench.engine(self.statements, self.make, self.folder)
 
     def make(self, record: StatementRecord) -> Job:
         return self.jobs[record.name]

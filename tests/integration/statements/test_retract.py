@@ -1,9 +1,8 @@
 """Records that take rows back: written, read, and read in another way after an ALTER."""
 
-import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.config import Statements as Settings
-from headgate.engine.statements import StatementLoop
 from headgate.errors import InvalidRequest
 from headgate.kafka.records import committed_records
 from headgate.model import StatementState, TableSpec
@@ -34,25 +31,8 @@ def asking(bench: Bench, spark: SparkSession, tmp_path: Path) -> Iterator[Asking
     found.close()
 
 
-@contextmanager
-def engine(bench: Bench, asking: Asking, folder: Path) -> Iterator[None]:
-    stop = threading.Event()
-    loop = StatementLoop(
-        Statements(asking.store.engine),
-        bench.spark,
-        bench.access,
-        bench.schemas,
-        lambda record: job_of(record, secret),
-        folder.as_uri(),
-        Settings(interval=0.1, idle_timeout=600, tasks=2),
-    )
-    thread = threading.Thread(target=loop.run, args=(stop,))
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+def engine(bench: Bench, asking: Asking, folder: Path) -> AbstractContextManager[None]:
+    return bench.engine(Statements(asking.store.engine), lambda record: job_of(record, secret), folder)
 
 
 def changes_in(bench: Bench, topic: str) -> list[Change]:

@@ -18,7 +18,8 @@ from headgate.sql.tables import Catalog
 from headgate.sql.temporal import Age, VersionJoin
 from headgate.sql.updating import LatestOfBoth
 from headgate.statements.runnable import tables_read
-from tests.support.dimensions import CASES, FACTS
+from tests.support.changing_cases import CASES
+from tests.support.dimensions import FACTS
 
 
 def planned(sql: str) -> Plan:
