@@ -25,6 +25,18 @@ def test_the_main_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             feed.send(20)
             stack.run("table", "sync", feed.topic, "--timeout", "120s")
             assert feed.check() == 40
+            stack.run(
+                "sql",
+                "-e",
+                "SET 'client.statement-name' = 'counting';"
+                "CREATE TABLE readings_counted WITH ('changelog.mode' = 'retract') AS "
+                f"SELECT COUNT(*) AS readings FROM `{feed.topic}`",
+            )
+            assert [one["name"] for one in stack.json("statement", "list")] == ["counting"]
+            # Which topics take rows back is a question to the database.
+            refused = stack.run("table", "enable", "readings_counted", code=1)
+            assert "'retract'" in refused.stderr
+            stack.run("statement", "delete", "counting")
             stack.run("table", "disable", feed.topic, "--purge", "--yes")
         files = [file for file in tmp_path.rglob("*") if file.is_file()]
         assert not [file for file in files if PASSWORD.encode() in file.read_bytes()]
