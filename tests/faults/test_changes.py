@@ -192,7 +192,7 @@ class Changes(Drill):
         """What came and was not taken back; nothing is taken back before it came, in its partition."""
         found: Counter[tuple[Any, ...]] = Counter()
         places = dict.fromkeys(Topics(self.services.runtime.kafka).describe(topic).partitions, 0)
-        for message in committed_records(self.services.runtime.kafka, topic, places, idle_seconds=0.5):
+        for message in committed_records(self.services.runtime.kafka, topic, places, idle_seconds=None):
             headers: Any = message.headers()
             value: Any = message.value()
             row = (message.partition(), *self._decode(value).values())

@@ -240,7 +240,7 @@ class Drill:
         found: list[tuple[Any, ...]] = []
         last: dict[bytes, tuple[Any, ...] | None] = {}
         places = dict.fromkeys(Topics(self.services.runtime.kafka).describe(topic).partitions, 0)
-        for message in committed_records(self.services.runtime.kafka, topic, places, idle_seconds=0.5):
+        for message in committed_records(self.services.runtime.kafka, topic, places, idle_seconds=None):
             value = message.value()
             row = None if value is None else tuple(self._decode(bytes(value)).values())
             if changes:

@@ -43,7 +43,7 @@ def name() -> str:
 
 def values(broker: Broker, topic: str) -> list[bytes]:
     """What a reader of committed records sees, in the order of each partition."""
-    found = committed_records(broker.bootstrap, topic, {0: 0, 1: 0}, idle_seconds=1.0)
+    found = committed_records(broker.bootstrap, topic, {0: 0, 1: 0}, idle_seconds=None)
     return [bytes(message.value() or b"") for message in found]
 
 

@@ -170,7 +170,7 @@ class Bench:
     def records(self, topic: str) -> list[tuple[bytes | None, Any]]:
         """Keys and decoded values of what is committed, in the order of partitions and offsets."""
         places = dict.fromkeys(self.topics.describe(topic).partitions, 0)
-        found = list(committed_records(self.access, topic, places, idle_seconds=1.0))
+        found = list(committed_records(self.access, topic, places, idle_seconds=None))
         found.sort(key=lambda m: (m.partition(), m.offset()))
         return [(_key(message.key()), self.decode(message.value())) for message in found]
 

@@ -39,7 +39,7 @@ def changes_in(bench: Bench, topic: str) -> list[Change]:
     """Partition, key, what it does and the row of each record, in the order of each partition."""
     places = dict.fromkeys(bench.topics.describe(topic).partitions, 0)
     found: list[Change] = []
-    for message in committed_records(bench.access, topic, places, idle_seconds=1.0):
+    for message in committed_records(bench.access, topic, places, idle_seconds=None):
         headers: Any = message.headers()
         ((name, code),) = headers
         assert name == "op"

@@ -53,7 +53,7 @@ def test_each_row_is_there_once_in_the_order_of_its_key(spark: SparkSession, kaf
     assert write_frame(frame(spark), kafka, name, 1, topic, TASKS, MARKERS, order=["at"]) == TASKS
     # A second time, as after a crash of the driver: nothing.
     assert write_frame(frame(spark), kafka, name, 1, topic, TASKS, MARKERS, order=["at"]) == 0
-    found = list(committed_records(kafka, topic, {0: 0, 1: 0}, idle_seconds=1.0))
+    found = list(committed_records(kafka, topic, {0: 0, 1: 0}, idle_seconds=None))
     values = [json.loads(message.value() or b"") for message in found]
     assert sorted(value["id"] for value in values) == list(range(300))
     for message, value in zip(found, values, strict=True):
@@ -79,7 +79,7 @@ def test_tasks_that_had_committed_are_left_out(spark: SparkSession, kafka: str, 
     assert write_frame(frame(spark), kafka, name, 4, topic, TASKS, MARKERS) == TASKS - 1
     found = [
         json.loads(m.value() or b"")["id"]
-        for m in committed_records(kafka, topic, {0: 0, 1: 0}, idle_seconds=1.0)
+        for m in committed_records(kafka, topic, {0: 0, 1: 0}, idle_seconds=None)
     ]
     assert sorted(found) == sorted(set(range(300)) - own)
 
@@ -102,7 +102,7 @@ def test_tasks_without_rows_may_be_spared(spark: SparkSession, kafka: str, topic
     arguments = (kafka, name, 1, topic, TASKS, MARKERS)
     assert write_frame(frame(spark, 1, 1), *arguments, by=["at"], mark_empty=False) == 1
     assert write_frame(frame(spark, 1, 1), *arguments, by=["at"], mark_empty=False) == 0
-    assert len(list(committed_records(kafka, topic, {0: 0, 1: 0}, idle_seconds=1.0))) == 1
+    assert len(list(committed_records(kafka, topic, {0: 0, 1: 0}, idle_seconds=None))) == 1
     last = []
     for task in range(TASKS):
         with TransactionalWriter(kafka, name, task, MARKERS) as writer:
@@ -121,7 +121,7 @@ def test_a_writer_that_the_frame_overtook_is_stale(spark: SparkSession, kafka: s
         assert write_frame(frame(spark, 5), kafka, name, 1, topic, 1, MARKERS) == 1
         with pytest.raises(StaleBatch):
             older.write(1, topic, [Row(b"k", b"never")])
-    assert len(list(committed_records(kafka, topic, {0: 0, 1: 0}, idle_seconds=1.0))) == 5
+    assert len(list(committed_records(kafka, topic, {0: 0, 1: 0}, idle_seconds=None))) == 5
 
 
 def test_rows_of_another_task_are_not_taken(spark: SparkSession) -> None:
