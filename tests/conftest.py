@@ -24,8 +24,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 if os.environ.get("HEADGATE_SOAK") != "1":
     # Many JVMs live for seconds here, and spent most of them on compiling for a long life. The quick compiler
-    # alone is what such a one needs; a soak has work enough for the other.
-    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+    # alone is what such a one needs; a soak has work enough for the other. With it goes a place for code that
+    # the many small classes of queries fill: the JVM then throws away what it has compiled.
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m")
 
 # What runs for more than one module.
 shared: list[Stack | Services] = []
