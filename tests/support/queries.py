@@ -108,6 +108,13 @@ def windows(size: int, step: int) -> Callable[[list[Event], list[Event]], list[t
     return rows
 
 
+def greatest(a: list[Event], _: list[Event]) -> list[tuple[Any, ...]]:
+    groups: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for event in a:
+        groups[event.t // 10 * 10, event.k].append(event.v)
+    return [(clock(start), clock(start + 10), k, max(values)) for (start, k), values in groups.items()]
+
+
 def cumulated(a: list[Event], _: list[Event]) -> list[tuple[Any, ...]]:
     groups: dict[tuple[int, int, str], list[Event]] = defaultdict(list)
     for event in a:
@@ -203,6 +210,14 @@ KINDS = {
         "AS n FROM a) a JOIN b ON "
         "a.k = b.k AND b.t BETWEEN a.t - INTERVAL '6' SECOND AND a.t + INTERVAL '2' SECOND WHERE a.n = 1",
         lambda a, b: joined(False, False)([min(g, key=lambda e: e.order) for g in by_key(a).values()], b),
+    ),
+    "greatest-of-left-join": Kind(
+        "WITH j AS (SELECT a.k AS k, a.v AS v, a.t AS t FROM a LEFT JOIN b ON a.k = b.k AND b.t BETWEEN "
+        "a.t - INTERVAL '6' SECOND AND a.t + INTERVAL '2' SECOND) "
+        "SELECT window_start, window_end, k, MAX(v) AS v "
+        "FROM TABLE(TUMBLE(TABLE j, DESCRIPTOR(t), INTERVAL '10' SECOND)) WHERE k <> -1 "
+        "GROUP BY window_start, window_end, k",
+        greatest,
     ),
     "union": Kind(
         "SELECT k, v * 2 AS v FROM a WHERE v > 2 UNION ALL SELECT k, v * 2 FROM b WHERE v > 2",

@@ -274,7 +274,13 @@ class JoinRows(Operator):
         left = with_secrets(self.left.build(on), [self.condition], on)
         right = self.right.build(on)
         sql = self.condition.sql if self.bound is None else f"{self.condition.sql} AND {self.bound.sql()}"
-        return without_secrets(left.join(right, F.expr(sql), self.how))
+        pairs = left.join(right, F.expr(sql), self.how)
+        if self.bound is not None and self.how in ("left", "right"):
+            # Always so. Else Spark leaves the join out where an aggregate asks for no column of a side that
+            # may be missing, and does not read that side: event time would wait for it for ever.
+            time = quote(self.bound.right if self.how == "left" else self.bound.left)
+            pairs = pairs.filter(f"coalesce(unix_micros(CAST({time} AS TIMESTAMP)), 0L) > -{2**63 - 1}L")
+        return without_secrets(pairs)
 
     def describe(self) -> str:
         kind = "regular" if self.bound is None or self.ttl_ms is not None else "interval"
