@@ -31,6 +31,9 @@ __all__ = [
 ]
 
 TIMEOUT_SECONDS = 10.0
+# A name that no broker gives a topic, nor makes one of.
+NO_TOPIC = "?"
+SETTLE_SECONDS = 2.0
 _C = TypeVar("_C")
 
 EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -130,6 +133,7 @@ class Link:
         self.access = KafkaAccess.at(where)
         self.timeout = timeout
         self._admin: AdminClient | None = None
+        self._settled: AdminClient | None = None
         self._refusal: KafkaError | None = None
         self._aside = ""
 
@@ -142,6 +146,15 @@ class Link:
             admin = self._admin = self._open(AdminClient, {})
         admin.poll(0)
         self.forget()
+        return admin
+
+    @property
+    def settled_admin(self) -> AdminClient:
+        """The same, for what only the leader of a partition can answer."""
+        admin = self.admin
+        if admin is not self._settled:
+            settle(admin)
+            self._settled = admin
         return admin
 
     def forget(self) -> None:
@@ -195,6 +208,21 @@ class Link:
             self._refusal = error
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._aside = error.str().rstrip(".")
+
+
+def settle(client: Producer | AdminClient) -> None:
+    """Lets a new client come to know its brokers.
+
+    librdkafka knows a broker by its address at first and then by its number. It drops the one when it has the
+    other, with all that was asked there, and asks again only after half a second, one or three (so in 2.16).
+    The second answer is of the broker that stays.
+    """
+    for _ in range(2):
+        try:
+            client.list_topics(NO_TOPIC, timeout=SETTLE_SECONDS)
+        except KafkaException:
+            # What is wrong is said by what the client is for.
+            return
 
 
 def configuration(where: Where, timeout: float = TIMEOUT_SECONDS) -> dict[str, Any]:

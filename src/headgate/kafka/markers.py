@@ -135,7 +135,9 @@ def _await_decided(link: Link, place: TopicPartition, end: int) -> None:
 
 
 def _offset(link: Link, place: TopicPartition, spec: OffsetSpec, isolation: IsolationLevel) -> int:
-    asked = link.admin.list_offsets({place: spec}, isolation_level=isolation, request_timeout=link.timeout)
+    asked = link.settled_admin.list_offsets(
+        {place: spec}, isolation_level=isolation, request_timeout=link.timeout
+    )
     try:
         return int(asked[place].result().offset)
     except KafkaException as error:

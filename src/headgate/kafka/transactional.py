@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -21,7 +22,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from headgate import errors
 from headgate.errors import CommitUnknown, HeadgateError, InvalidRequest, KafkaUnavailable, StaleBatch
-from headgate.kafka.client import KafkaAccess, Link, Where, kafka_error
+from headgate.kafka.client import KafkaAccess, Link, Where, kafka_error, settle
 from headgate.kafka.markers import (
     POLL_SECONDS,
     TRANSACTION_SECONDS,
@@ -83,10 +84,10 @@ class TransactionalWriter:
     of the batch is there to be seen, after any other error nothing: open a new writer, and write it again.
     """
 
-    def __init__(self, where: Where, name: str, task: int, markers_topic: str) -> None:
+    def __init__(self, where: Where | Link, name: str, task: int, markers_topic: str) -> None:
         if not name or task < 0:
             raise InvalidRequest(f"'{name}' and {task} name no writer.")
-        self._link = Link(where)
+        self._link = where if isinstance(where, Link) else Link(where)
         self._key = f"{name}/{task}"
         self._markers = markers_topic
         self._last: int | None = None
@@ -109,6 +110,7 @@ class TransactionalWriter:
             }
         )
         try:
+            settle(self._producer)
             self._persist(self._producer.init_transactions, "begin to write")
             self._last = read_marker(self._link, markers_topic, self._key)
         except BaseException:
@@ -247,7 +249,9 @@ def end_open(where: Where, name: str, tasks: int) -> None:
             "logger": _SILENT,
         }
         try:
-            link.producer(settings).init_transactions(CALL_SECONDS)
+            producer = link.producer(settings)
+            settle(producer)
+            producer.init_transactions(CALL_SECONDS)
         except KafkaException as error:
             raise link.failure(error, f"end the open transactions of '{name}'") from error
 
@@ -357,9 +361,10 @@ def _task_function(
         written = False
         try:
             if first is not None or mark_empty:
-                with TransactionalWriter(access, name, task, markers_topic) as writer:
+                with TransactionalWriter(_kept(access), name, task, markers_topic) as writer:
                     written = writer.write(batch, topic, chain([] if first is None else [first], rows))
         except HeadgateError as error:
+            _kept.cache_clear()
             said = {"error": type(error).__name__, "message": error.message, "remedy": error.remedy}
             # Spark passes on an error's text and no more.
             raise RuntimeError(f"headgate-writer: {json.dumps(said)}") from error
@@ -368,6 +373,12 @@ def _task_function(
         )
 
     return run
+
+
+@lru_cache(maxsize=4)
+def _kept(access: KafkaAccess) -> Link:
+    """Of a worker's tasks, which come one after the other."""
+    return Link(access)
 
 
 def _rows(batches: "Iterable[pa.RecordBatch]", task: int) -> Iterator[Row]:
