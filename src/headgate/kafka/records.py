@@ -3,9 +3,9 @@
 import time
 from collections.abc import Iterator, Mapping
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 
-from headgate.kafka.client import TIMEOUT_SECONDS, Link, Where
+from headgate.kafka.client import LATEST, TIMEOUT_SECONDS, Link, Where
 
 POLL_SECONDS = 0.2
 
@@ -19,8 +19,9 @@ def committed_records(
 ) -> Iterator[Message]:
     """From these offsets on, in the order of offsets within each partition.
 
-    Ends at the limit, or when no record came for `idle_seconds`; with None as soon as all partitions are at
-    their ends.
+    Ends at the limit, or when no record came for `idle_seconds`; with None as soon as each partition is read
+    to where it ended when this began. What was open there then is waited for: a transaction is committed a
+    moment before its records are there to be read.
     """
     link = Link(where)
     doing = f"read topic '{topic}'"
@@ -38,7 +39,8 @@ def committed_records(
         consumer.assign([TopicPartition(topic, p, offset) for p, offset in offsets.items()])
         read, heard = 0, time.monotonic()
         # Until each partition has given a record or its end, silence is only the connection's.
-        silent, unread = set(offsets), set(offsets)
+        silent = set(offsets)
+        unread = {} if idle_seconds is not None else _ends(link, topic, offsets)
         while (limit is None or read < limit) and (unread or idle_seconds is not None):
             patience = TIMEOUT_SECONDS if idle_seconds is None else idle_seconds
             if silent:
@@ -57,13 +59,22 @@ def committed_records(
             if place in silent or problem is None:
                 silent.discard(place)
                 heard = time.monotonic()
-            if problem is not None:
-                unread.discard(place)
-            else:
-                unread.add(place)
+            if problem is None:
                 read += 1
                 yield message
+            elif int(message.offset() or 0) >= unread.get(place, 0):
+                unread.pop(place, None)
     except KafkaException as error:
         raise link.failure(error, doing) from error
     finally:
         consumer.close()
+
+
+def _ends(link: Link, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
+    """Where partitions end that go on behind these offsets, with what is not decided yet."""
+    places = {TopicPartition(topic, partition): LATEST for partition in offsets}
+    asked = link.settled_admin.list_offsets(
+        places, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=link.timeout
+    )
+    ends = {place.partition: int(future.result().offset) for place, future in asked.items()}
+    return {partition: end for partition, end in ends.items() if end > offsets[partition]}
