@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -127,7 +128,8 @@ class Drive:
         iceberg = self.runtime.iceberg
         one = list(read_duckdb(iceberg, "local", name or self.topic))
         other = list(read_pyiceberg(iceberg, "local", name or self.topic))
-        assert sorted(map(canonical, one)) == sorted(map(canonical, other)), (one[:1], other[:1])
+        found, again = Counter(map(canonical, one)), Counter(map(canonical, other))
+        assert found == again, f"DuckDB alone: {found - again}; PyIceberg alone: {again - found}"
         return other
 
     def data_files(self) -> int:
