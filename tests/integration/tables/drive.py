@@ -44,6 +44,16 @@ def values(count: int, first: int = 0) -> list[dict[str, Any]]:
     return [{"n": n} for n in range(first, first + count)]
 
 
+def _without_empty(value: Any) -> Any:
+    """A list or map that is there and empty, as one that is not: to PyIceberg (0.12) a NULL list of records
+    is an empty one in files that are older than the table's schema. DuckDB tells them apart."""
+    if isinstance(value, dict):
+        return {name: _without_empty(inner) for name, inner in value.items()} or None
+    if isinstance(value, list):
+        return [_without_empty(inner) for inner in value] or None
+    return value
+
+
 class Drive:
     """A topic, its schemas, and the materializer of its table."""
 
@@ -128,9 +138,10 @@ class Drive:
         iceberg = self.runtime.iceberg
         one = list(read_duckdb(iceberg, "local", name or self.topic))
         other = list(read_pyiceberg(iceberg, "local", name or self.topic))
-        found, again = Counter(map(canonical, one)), Counter(map(canonical, other))
+        found, again = (Counter(canonical(_without_empty(row)) for row in rows) for rows in (one, other))
         assert found == again, f"DuckDB alone: {found - again}; PyIceberg alone: {again - found}"
-        return other
+        # By DuckDB's word where only they differ.
+        return other if sorted(map(canonical, one)) == sorted(map(canonical, other)) else one
 
     def data_files(self) -> int:
         """Parquet files under the table's folder, live or not."""
