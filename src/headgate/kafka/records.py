@@ -20,8 +20,8 @@ def committed_records(
     """From these offsets on, in the order of offsets within each partition.
 
     Ends at the limit, or when no record came for `idle_seconds`; with None as soon as each partition is read
-    to where it ended when this began. What was open there then is waited for: a transaction is committed a
-    moment before its records are there to be read.
+    to where it ended when this began. What was open there then is waited for, unless nothing comes for ten
+    seconds: a transaction is committed a moment before its records are there to be read.
     """
     link = Link(where)
     doing = f"read topic '{topic}'"

@@ -45,8 +45,8 @@ def values(count: int, first: int = 0) -> list[dict[str, Any]]:
 
 
 def _without_empty(value: Any) -> Any:
-    """A list or map that is there and empty, as one that is not: to PyIceberg (0.12) a NULL list of records
-    is an empty one in files that are older than the table's schema. DuckDB tells them apart."""
+    """A list or map that is there and empty, as one that is not: PyIceberg (0.12) copies a list of records
+    without saying which of them are NULL. DuckDB tells them apart."""
     if isinstance(value, dict):
         return {name: _without_empty(inner) for name, inner in value.items()} or None
     if isinstance(value, list):
