@@ -14,7 +14,7 @@ from headgate.embedded.broker import Broker, wait_for_kafka
 from headgate.embedded.ports import free_port
 from headgate.errors import NotFound
 from headgate.jvm import Jvm
-from tests.support import glue, unity
+from tests.support import glue, times, unity
 from tests.support.services import Services
 from tests.support.stack import Stack
 
@@ -108,3 +108,9 @@ def tables_end_with_their_module() -> Iterator[None]:
             # The engine may be about to remove one that was disabled.
             with suppress(NotFound):
                 one.store.remove_table(record.spec.topic)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    folder = os.environ.get(times.FOLDER)
+    if folder is not None:
+        config.pluginmanager.register(times.Times(Path(folder)), "times")
