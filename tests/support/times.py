@@ -1,6 +1,6 @@
 """Where a test run's time goes: a pytest plugin, and the report of `make test-times`.
 
-With HEADGATE_TEST_TIMES=FOLDER each run writes a line per test into that folder: wall seconds of its set-up,
+With TEST_TIMES=FOLDER each run writes a line per test into that folder: wall seconds of its set-up,
 call and teardown, processor seconds of all processes of the run meanwhile, JVMs and stacks started meanwhile.
 `python -m tests.support.times FOLDER` adds them up by file and by lane.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-FOLDER = "HEADGATE_TEST_TIMES"
+FOLDER = "TEST_TIMES"
 INTERVAL_SECONDS = 0.25
 # A process of ours by a word of its command line, in the order in which they are looked for.
 KINDS = (
