@@ -37,6 +37,8 @@ LOCAL_CHECKPOINTS = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     )
 }
+# What Python workers are forked from, with what their tasks need imported already.
+WORKER_DAEMON = "headgate.worker_daemon"
 _LOGGING = Path(__file__).parent / "spark-log4j2.properties"
 
 
@@ -85,6 +87,7 @@ def build_session(
         # For each call on a column or a frame the driver would otherwise ask the JVM several times, so that
         # errors could name a line of ours.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.python.daemon.module": WORKER_DAEMON,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.extensions": _ICEBERG_EXTENSIONS,
         **({"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK} if local else {}),

@@ -16,7 +16,7 @@ LAYERS = [
     {"options"},
     {"config"},
     {"spark", "store", "decode", "kafka", "delta"},
-    {"access", "storage"},
+    {"access", "storage", "worker_daemon"},
     {"registry", "catalog", "embedded", "datagen"},
     {"tables"},
     {"maintain", "sql", "publication"},
