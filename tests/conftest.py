@@ -22,11 +22,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs the tests in its background has them ignore Ctrl-C, and what they start as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# A run that is told to end does so as by Ctrl-C: fixtures end what they have started.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+
 if os.environ.get("HEADGATE_SOAK") != "1":
     # Many JVMs live for seconds here, and spent most of them on compiling for a long life. The quick compiler
     # alone is what such a one needs; a soak has work enough for the other. With it goes a place for code that
     # the many small classes of queries fill: the JVM then throws away what it has compiled.
-    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m")
+    # Threads that collect garbage beside the work only take its place on two cores.
+    os.environ.setdefault(
+        "JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+    )
 
 # What runs for more than one module.
 shared: list[Stack | Services] = []

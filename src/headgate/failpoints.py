@@ -32,6 +32,7 @@ POINTS = (
     "mirror-checkpointed",
     "mirror-truncating",
     "mirror-removed",
+    "statement-written",
 )
 _FOLDER = os.environ.get(VARIABLE)
 

@@ -37,6 +37,9 @@ LOCAL_CHECKPOINTS = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     )
 }
+# A statement has some ten generated classes and needs them in every batch. Spark keeps a hundred: an engine of
+# a dozen statements would compile each of them again for each batch.
+GENERATED_CLASSES = 4000
 # What Python workers are forked from, with what their tasks need imported already.
 WORKER_DAEMON = "headgate.worker_daemon"
 _LOGGING = Path(__file__).parent / "spark-log4j2.properties"
@@ -88,6 +91,7 @@ def build_session(
         # errors could name a line of ours.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.python.daemon.module": WORKER_DAEMON,
+        "spark.sql.codegen.cache.maxEntries": str(GENERATED_CLASSES),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.extensions": _ICEBERG_EXTENSIONS,
         **({"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK} if local else {}),

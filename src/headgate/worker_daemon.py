@@ -1,13 +1,13 @@
-"""`python -m headgate.worker_daemon`: what Spark forks its Python workers from (`spark.python.daemon.module`).
+"""`python -m headgate.worker_daemon`: the process that Spark forks its Python workers from.
 
-Workers find imported what their tasks need. Spark's own daemon imports nothing of it, and each task has Python
-forget what it knows of Spark's zip files, whose directories are then read again: up to 0.1 s of processor for
-every task, which for a small batch is more than the batch.
+It has imported what tasks need, and keeps the directories of Spark's zip files. Spark's own daemon does
+neither: each task has Python read those directories again, 0.1 s of processor and more, which for a small
+batch is more than the batch.
 """
 
 import zipimport
 
-# Tasks in Python: the transactional writer and the Protobuf decoder, with what Spark needs to hand them batches.
+# Tasks in Python: the transactional writer and the Protobuf decoder, and what hands batches to them.
 import confluent_kafka
 import numpy
 import pyarrow.compute
@@ -36,4 +36,4 @@ def keep_zip_directories() -> None:
 
 if __name__ == "__main__":
     keep_zip_directories()
-    daemon.manager()
+    daemon.manager()  # type: ignore[no-untyped-call]

@@ -31,7 +31,7 @@ from tests.support.services import Services
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 # Sets of topics, and queries that read each: cases are their product.
-SETS, CASES_OF_A_SET = (20, 10) if SOAK else (2, 10)
+SETS, CASES_OF_A_SET = (20, 10) if SOAK else (1, 10)
 _TABLE = re.compile(r"\b(FROM|JOIN|TABLE) ([fchrdpm])\b(?!\.)")
 _AVRO = {
     IntegerType: "int",

@@ -19,7 +19,8 @@ from tests.support.stream import Stream
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 REPLAY = tuple(point for point in POINTS if point.startswith("replay"))[0 if SOAK else 1 :]
-BATCH = tuple(point for point in POINTS if not point.startswith(("replay", "maintain", "index", "mirror")))
+OTHERS = ("replay", "maintain", "index", "mirror", "statement")
+BATCH = tuple(point for point in POINTS if not point.startswith(OTHERS))
 # Each costs the start of an engine: a few of them tell as much as a short test can.
 ARMED = BATCH if SOAK else ("batch-committed",)
 ENGINE_SECONDS = 180.0

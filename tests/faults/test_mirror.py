@@ -8,9 +8,8 @@ import pytest
 from headgate.failpoints import POINTS
 from headgate.model import TableFormat, TableMode, TableSpec
 from tests.faults.test_failpoints import ENGINE_SECONDS, arm, die, die_at_all
-from tests.faults.test_upsert import check
 from tests.support.delta import read_delta_duckdb, read_delta_rs
-from tests.support.keyed import Keyed
+from tests.support.keyed import Keyed, check_keyed
 from tests.support.ledger import canonical
 from tests.support.services import Services, wait_for
 
@@ -26,7 +25,7 @@ ON_EXPIRY = OF_EXPIRY if SOAK else ("mirror-truncating",)
 
 def check_delta(services: Services, keyed: Keyed) -> None:
     """The log shows what the table is, and that is what was acknowledged."""
-    check(keyed, services.runtime.iceberg)
+    check_keyed(keyed, services.runtime.iceberg)
     location = services.store.table(keyed.topic).status.detail["location"]
     folder = "/" + str(location).removeprefix("file:").lstrip("/")
     expected = sorted(map(canonical, keyed.state()))

@@ -32,8 +32,8 @@ from tests.support.services import Process, Services, wait_for
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 # Data sets, and kinds of queries that read each: cases are their product.
-SETS, KINDS_OF_A_SET = (20, 10) if SOAK else (2, 10)
-AT_ONCE = 2
+SETS, KINDS_OF_A_SET = (20, 10) if SOAK else (1, 10)
+AT_ONCE = 2 if SOAK else 1
 # Twenty statements on two cores take their time.
 PATIENCE_SECONDS = 400.0
 KILLS = 1
@@ -264,7 +264,7 @@ class Drill:
 
 @contextmanager
 def engine(services: Services) -> Iterator[Process]:
-    quick = {"HEADGATE_STATEMENTS__INTERVAL": "0.1s", "HEADGATE_STATEMENTS__TASKS": "2"}
+    quick = {"HEADGATE_STATEMENTS__INTERVAL": "0.4s", "HEADGATE_STATEMENTS__TASKS": "2"}
     with services.process("headgate.engine", **quick) as process:
 
         def ready() -> bool:

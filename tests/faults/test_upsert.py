@@ -1,10 +1,9 @@
-"""Upsert tables under kills: the table is what a dict replay of the acknowledged records says."""
+"""Upsert tables under kills and compaction: the table is what a dict replay of the acknowledged records says.
+
+Kills at random times are in test_kills.py."""
 
 import os
-import random
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,57 +11,13 @@ import pytest
 
 from headgate.model import OnError, TableMode, TableSpec
 from tests.faults.test_failpoints import ENGINE_SECONDS, arm, die, die_at_all
-from tests.support.keyed import Keyed
-from tests.support.ledger import canonical, read_duckdb, read_pyiceberg
+from tests.support.keyed import Keyed, check_keyed
 from tests.support.services import Services
 from tests.support.stack import Stack
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
-OPERATIONS, KEYS, KILLS = (1_000_000, 1_000, 6) if SOAK else (4_000, 200, 1)
-PIECE = 20_000 if SOAK else 500
+KEYS = 1_000 if SOAK else 200
 LOAD_SECONDS = 600.0 if SOAK else 15.0
-
-
-def check(keyed: Keyed, iceberg: str) -> None:
-    expected = sorted(map(canonical, keyed.state()))
-    for read in (read_duckdb, read_pyiceberg):
-        rows = [_known(row) for row in read(iceberg, "local", keyed.topic)]
-        assert sorted(map(canonical, rows)) == expected, read.__name__
-
-
-def _known(row: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in row.items() if name != "_kafka_timestamp"}
-
-
-def letters(keyed: Keyed, iceberg: str) -> int:
-    return len(list(read_pyiceberg(iceberg, "local", f"{keyed.topic}.dlq")))
-
-
-@pytest.mark.soak
-def test_killed_at_random_times(stack: Stack) -> None:
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
-    keyed = Keyed(stack.runtime, "upsert.kills", partitions=4)
-    stack.run("table", "enable", keyed.topic, "--mode", "upsert", "--freshness", "1s", "--on-error", "log")
-    keyed.random(PIECE, KEYS // 2, seed, null_keys=0.01)
-    stack.run("table", "sync", keyed.topic, "--timeout", "300s")
-    url = stack.runtime.settings.store_url
-    command = [sys.executable, "-m", "tests.support.killer", url, str(KILLS), str(seed)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killer:
-        try:
-            sent = PIECE
-            while killer.poll() is None or sent < OPERATIONS:
-                keyed.random(PIECE, KEYS // 2, seed + sent, null_keys=0.01)
-                sent += PIECE
-            said, _ = killer.communicate(timeout=900)
-        finally:
-            killer.kill()
-    assert said.count("killed") == KILLS
-    stack.run("table", "sync", keyed.topic, "--timeout", "600s")
-    check(keyed, stack.runtime.iceberg)
-    assert letters(keyed, stack.runtime.iceberg) == keyed.null_keys > 0
-    shown = stack.json("table", "show", keyed.topic)["detail"]
-    assert (shown["mode"], shown["unique_keys"]) == ("upsert", len(keyed.state()))
 
 
 @pytest.mark.soak
@@ -87,19 +42,19 @@ def test_killed_between_commit_and_index_and_the_index_deleted(services: Service
         die_at_all(services, folder, more)
         with services.engine():
             services.sync(keyed.topic, ENGINE_SECONDS)
-            check(keyed, services.runtime.iceberg)
+            check_keyed(keyed, services.runtime.iceberg)
             # Under its feet.
             shutil.rmtree(indexes)
             for seed in (2, 3):
                 keyed.random(200, 40, seed)
                 services.sync(keyed.topic, ENGINE_SECONDS)
-            check(keyed, services.runtime.iceberg)
+            check_keyed(keyed, services.runtime.iceberg)
         # What is left of it, if anything: RocksDB goes on with files that have no name any more.
         shutil.rmtree(indexes, ignore_errors=True)
         keyed.random(200, 40, seed=4)
         with services.engine():
             services.sync(keyed.topic, ENGINE_SECONDS)
-        check(keyed, services.runtime.iceberg)
+        check_keyed(keyed, services.runtime.iceberg)
 
 
 @pytest.mark.soak
@@ -127,4 +82,4 @@ def test_compaction_under_a_running_load(stack: Stack) -> None:
     print(f"{number * 200} operations, {compactions} compactions, states {seen}")
     assert {state for state, _ in seen} <= {"Pending", "Syncing", "Running"}
     assert compactions > (20 if SOAK else 0)
-    check(keyed, stack.runtime.iceberg)
+    check_keyed(keyed, stack.runtime.iceberg)

@@ -13,6 +13,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from headgate.embedded.runtime import Runtime
 from headgate.kafka.topics import Topics
+from tests.support.ledger import canonical, read_duckdb, read_pyiceberg
 
 
 class Keyed:
@@ -136,3 +137,15 @@ class Keyed:
                 own = {"region": key[1], "_kafka_partition": partition, "_kafka_offset": offset}
                 found[key] = {**value, **own}
         return list(found.values())
+
+
+def check_keyed(keyed: Keyed, iceberg: str) -> None:
+    """The table has what the ledger says, in two readers."""
+    expected = sorted(map(canonical, keyed.state()))
+    for read in (read_duckdb, read_pyiceberg):
+        rows = [_known(row) for row in read(iceberg, "local", keyed.topic)]
+        assert sorted(map(canonical, rows)) == expected, read.__name__
+
+
+def _known(row: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in row.items() if name != "_kafka_timestamp"}

@@ -13,7 +13,12 @@ from headgate.store import Store
 
 HEADGATE = str(Path(sys.executable).parent / "headgate")
 PORTS = {f"HEADGATE_PORTS__{part}": "0" for part in ("SERVER", "BROKER", "CONNECT")}
-MEMORY = {"HEADGATE_SPARK__MEMORY": "1g", "HEADGATE_QUERY__MEMORY": "1g"}
+# For a machine of two cores and rows by the hundred.
+SMALL = {
+    "HEADGATE_SPARK__MEMORY": "1g",
+    "HEADGATE_QUERY__MEMORY": "1g",
+    "HEADGATE_STATEMENTS__TASKS": "2",
+}
 
 
 class Stack:
@@ -22,7 +27,7 @@ class Stack:
     def __init__(self, data: Path, config: Path | None = None, **environment: str) -> None:
         """`config` and `environment` configure what differs from an embedded Headgate on free ports."""
         self.data = data
-        settings = {**PORTS, **MEMORY, **environment}
+        settings = {**PORTS, **SMALL, **environment}
         self._log = (data.parent / f"{data.name}.log").open("a+")
         self.popen = subprocess.Popen(
             [HEADGATE, "up", "--data", str(data), *(() if config is None else ("--config", str(config)))],

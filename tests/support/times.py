@@ -42,12 +42,13 @@ class Usage:
 
 
 class Tree:
-    """The processes below this one, those that outlive their parents included, as seen every quarter second."""
+    """The processes below this one as seen every quarter second, also those that outlive their parents."""
 
     def __init__(self) -> None:
         self._root = psutil.Process()
         self._seen: dict[tuple[int, float], float] = {}
         self._known: dict[tuple[int, float], psutil.Process] = {}
+        self._named: set[tuple[int, float]] = set()
         self._started: Counter[str] = Counter()
         self._lock = threading.Lock()
         threading.Thread(target=self._watch, daemon=True).start()
@@ -67,18 +68,24 @@ class Tree:
         for process in (self._root, *self._root.children(recursive=True), *self._known.values()):
             with suppress(psutil.Error):
                 key = (process.pid, process.create_time())
-                if key not in self._known:
+                if key in self._known and key not in self._named:
+                    # Not at first sight: a process that was just forked still looks like its parent.
+                    self._named.add(key)
                     kind = _kind(process)
                     if kind is not None:
                         self._started[kind] += 1
-                    self._known[key] = process
+                self._known[key] = process
                 times = process.cpu_times()
                 self._seen[key] = max(self._seen.get(key, 0.0), times.user + times.system)
         self._known = {key: process for key, process in self._known.items() if process.is_running()}
 
 
 def _kind(process: psutil.Process) -> str | None:
+    if process.name() not in ("java", "python", "headgate"):
+        return None
     words = " ".join(process.cmdline())
+    if "headgate.embedded.guard" in words:
+        return None
     return next((kind for kind, word in KINDS if word in words), None)
 
 
@@ -148,9 +155,7 @@ def report(folder: Path, most: int = 40) -> str:
             started = ", ".join(f"{count} {kind}" for kind, count in sorted(total.started.items()))
             lines.append(f"{name:<58}{total.tests:>6}{total.wall:>9.1f}{total.processor:>9.1f}  {started}")
         lines.append("")
-    tests = [
-        json.loads(text) for path in folder.glob("*.jsonl") for text in path.read_text().splitlines()
-    ]
+    tests = [json.loads(text) for path in folder.glob("*.jsonl") for text in path.read_text().splitlines()]
     lines.append(f"{'test':<100}{'setup s':>9}{'call s':>9}{'cpu s':>9}")
     for test in sorted(tests, key=lambda one: -one["wall"])[:most]:
         setup, call = test.get("setup", 0.0), test.get("call", 0.0)

@@ -79,7 +79,7 @@ class Broker:
 
     def _java(self, main: str, *arguments: str) -> list[str]:
         jars = jars_in(self.jars_folder / "broker")
-        options = [f"-Xmx{HEAP}", "-XX:+UseG1GC", f"-Dlog4j2.configurationFile={LOGGING}"]
+        options = [f"-Xmx{HEAP}", f"-Dlog4j2.configurationFile={LOGGING}"]
         options += archive_options(self.jars_folder, "broker")
         classpath = os.pathsep.join(str(jar) for jar in jars)
         return [java_binary(), *options, "-cp", classpath, main, *arguments]

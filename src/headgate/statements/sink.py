@@ -11,6 +11,7 @@ from pyspark.sql import types as t
 
 from headgate.decode.project import same_type, widens
 from headgate.errors import AlreadyExists, InvalidRequest, StatementFailed
+from headgate.failpoints import failpoint
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.topics import ANY_TIME, VERSIONS, Topics
 from headgate.kafka.transactional import write_frame
@@ -194,7 +195,7 @@ class Sink(ABC):
             if r.OP in records.columns:
                 # What is taken back goes first: '-' is behind '+'.
                 order.append(f.col(quote(r.OP)).desc())
-            write_frame(
+            written = write_frame(
                 records,
                 self._access,
                 self._name,
@@ -206,6 +207,9 @@ class Sink(ABC):
                 by=self._by,
                 mark_empty=False,
             )
+            if written:
+                # The records are there, and Spark does not know it yet.
+                failpoint("statement-written")
         except Exception as error:  # noqa: BLE001
             self.error = error
             # The text is all that Spark takes; in the trace of a batch that was cut off it would look for

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -44,6 +45,7 @@ class Running:
     kept: list[list[int]] = field(default_factory=list)
     #: How many rows the last stream has left out, as its operators count them.
     late: int = 0
+    _chance: random.Random = field(default_factory=lambda: random.Random(7))
 
     def batch(self, plan: Plan, data: Data) -> list[tuple[Any, ...]]:
         """The rows of the plan when all of the data is there."""
@@ -132,8 +134,12 @@ class Running:
             **plan.settings,
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.adaptive.enabled": "false",
+            # Batches without rows, by which event time passes sooner, are a part of how rows are cut into
+            # batches: they come or not, by chance.
+            "spark.sql.streaming.noDataMicroBatches.enabled": str(self._chance.random() < 0.3).lower(),
             "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state."
             "RocksDBStateStoreProvider",
+            "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         }
         for key, value in settings.items():
             session.conf.set(key, value)
