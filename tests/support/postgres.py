@@ -1,4 +1,4 @@
-"""A Postgres of the tests' own, where the machine has one."""
+"""A Postgres of the tests' own, from `.jars/postgres`."""
 
 import os
 import shutil
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 
+from headgate.config import Settings
 from headgate.embedded.ports import LOOPBACK, free_port
 from tests.support.services import wait_for
 
@@ -20,22 +20,32 @@ PASSWORD = "canary-51d0-password"
 NOBODY = 65534
 
 
-def _program(name: str) -> str:
-    places = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True), None]
-    for place in places:
-        found = shutil.which(name, path=None if place is None else str(place))
-        if found is not None:
-            return found
-    pytest.skip(f"There is no Postgres on this machine: {name} was not found.")
+def _installation(folder: Path, user: int | None) -> Path:
+    """The folder that has `bin/initdb` and `bin/postgres`, such as `user` may run."""
+    installed = Settings().jars_folder / "postgres"
+    for program in ("initdb", "postgres"):
+        if not (installed / "bin" / program).is_file():
+            raise FileNotFoundError(
+                f"{installed} has no bin/{program}: run `make test-setup`. If Postgres is not packaged for "
+                "this platform, make that folder a link to an installed one (the folder that has bin/initdb)."
+            )
+    if user is None:
+        return installed
+    # A checkout may lie in a folder that only root may enter: a copy does not.
+    copy = folder / "programs"
+    shutil.copytree(installed, copy, symlinks=True)
+    for path in (copy, *copy.rglob("*")):
+        os.chown(path, user, user, follow_symlinks=False)
+    return copy
 
 
 @contextmanager
 def postgres() -> Iterator[str]:
     """Its URL, with the password; one empty database."""
-    programs = _program("initdb"), _program("postgres")
     folder = Path(tempfile.mkdtemp(prefix="headgate-postgres-"))
     user = NOBODY if os.geteuid() == 0 else None
     try:
+        programs = _installation(folder, user) / "bin"
         secret = folder / "password"
         secret.write_text(PASSWORD)
         for path in (folder, secret):
@@ -44,7 +54,7 @@ def postgres() -> Iterator[str]:
         data, port = folder / "data", free_port()
         settings = ("--username=headgate", "--auth=scram-sha-256", f"--pwfile={secret}", "--no-sync")
         subprocess.run(
-            [programs[0], *settings, "--encoding=UTF8", "--no-locale", f"--pgdata={data}"],
+            [programs / "initdb", *settings, "--encoding=UTF8", "--no-locale", f"--pgdata={data}"],
             user=user,
             cwd=folder,
             check=True,
@@ -52,7 +62,7 @@ def postgres() -> Iterator[str]:
         )
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
-                [programs[1], "-D", str(data), "-p", str(port), "-h", LOOPBACK, "-k", ""],
+                [programs / "postgres", "-D", str(data), "-p", str(port), "-h", LOOPBACK, "-k", ""],
                 user=user,
                 cwd=folder,
                 stdout=log,
