@@ -37,8 +37,8 @@ LOCAL_CHECKPOINTS = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     )
 }
-# A statement has some ten generated classes and needs them in every batch. Spark keeps a hundred: an engine of
-# a dozen statements would compile each of them again for each batch.
+# A statement has some ten generated classes and needs them in every batch. Spark keeps a hundred: an engine
+# of a dozen statements would compile each of them again for each batch.
 GENERATED_CLASSES = 4000
 # What Python workers are forked from, with what their tasks need imported already.
 WORKER_DAEMON = "headgate.worker_daemon"
