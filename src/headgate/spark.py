@@ -117,10 +117,25 @@ def build_session(
     for key, value in config.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
+    if local:
+        _forget_yarn(session)
     for key in SECRETS:
         if key in catalog:
             set_late(session, f"spark.sql.catalog.{CATALOG}.{key}", catalog[key])
     return session
+
+
+def _forget_yarn(session: SparkSession) -> None:
+    """Takes the defaults of YARN out of Hadoop's settings, more than half of them.
+
+    Spark sends the settings to its tasks with every stateful operator of every batch.
+    """
+    context: Any = session.sparkContext
+    # What loads these defaults; later it would bring them back.
+    context._jvm.org.apache.hadoop.mapred.JobConf()
+    settings = context._jsc.hadoopConfiguration()
+    for name in list(settings.getPropsWithPrefix("yarn.")):
+        settings.unset(f"yarn.{name}")
 
 
 def set_late(session: SparkSession, key: str, value: str) -> None:
