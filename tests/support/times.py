@@ -42,7 +42,7 @@ class Usage:
 
 
 class Tree:
-    """The processes below this one, those that outlive their parents included, as seen every quarter second."""
+    """The processes below this one, also those that outlive their parents, as seen every quarter second."""
 
     def __init__(self) -> None:
         self._root = psutil.Process()
@@ -148,9 +148,7 @@ def report(folder: Path, most: int = 40) -> str:
             started = ", ".join(f"{count} {kind}" for kind, count in sorted(total.started.items()))
             lines.append(f"{name:<58}{total.tests:>6}{total.wall:>9.1f}{total.processor:>9.1f}  {started}")
         lines.append("")
-    tests = [
-        json.loads(text) for path in folder.glob("*.jsonl") for text in path.read_text().splitlines()
-    ]
+    tests = [json.loads(text) for path in folder.glob("*.jsonl") for text in path.read_text().splitlines()]
     lines.append(f"{'test':<100}{'setup s':>9}{'call s':>9}{'cpu s':>9}")
     for test in sorted(tests, key=lambda one: -one["wall"])[:most]:
         setup, call = test.get("setup", 0.0), test.get("call", 0.0)
