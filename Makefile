@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo archives test test-parts test-whole unit check soak test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
+.PHONY: help setup demo archives test integration e2e faults e2e-faults unit check fix soak test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
 
 help:            ## what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
 
 prerequisites:
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh
@@ -37,13 +37,20 @@ archives: setup .jars/.archives    ## have JVMs write down their classes: each s
 
 test: setup check archives    ## everything that CI runs: checks, unit, integration, end to end, faults
 	@$(BIN)/python -m pytest --numprocesses=2 tests/unit
-	@$(MAKE) --no-print-directory --jobs=2 test-parts test-whole
+	@$(MAKE) --no-print-directory --jobs=2 integration e2e-faults
 
 # Two lanes side by side: much of either is waiting for processes to start.
-test-parts:
+integration: setup    ## one part each with the real thing it talks to
 	@$(BIN)/python -m pytest tests/integration
 
-test-whole:
+e2e: setup       ## `headgate up` and the commands a user types
+	@$(BIN)/python -m pytest tests/e2e
+
+faults: setup    ## engines killed, replies lost, scratch wiped
+	@$(BIN)/python -m pytest tests/faults
+
+# In one process, as both use the same stack.
+e2e-faults: setup
 	@$(BIN)/python -m pytest tests/e2e tests/faults
 
 unit: setup      ## the tests that need neither Spark nor a network
@@ -53,6 +60,10 @@ check: setup     ## ruff and mypy
 	@$(BIN)/ruff check src tests bench scripts
 	@$(BIN)/ruff format --check src tests bench scripts
 	@$(BIN)/mypy
+
+fix: setup       ## ruff's format, and what ruff can mend by itself
+	@$(BIN)/ruff format src tests bench scripts
+	@$(BIN)/ruff check --fix src tests bench scripts
 
 soak: setup archives    ## the drills of the test suite at their full counts
 	@HEADGATE_SOAK=1 $(BIN)/python -m pytest tests/faults tests/integration tests/e2e -m soak
