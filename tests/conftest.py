@@ -14,7 +14,7 @@ from headgate.embedded.broker import Broker, wait_for_kafka
 from headgate.embedded.ports import free_port
 from headgate.errors import NotFound
 from headgate.jvm import Jvm
-from tests.support import glue, times, unity
+from tests.support import times
 from tests.support.services import Services
 from tests.support.stack import Stack
 
@@ -69,20 +69,23 @@ def broker(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bro
 
 # What statements hash with; it is to be found nowhere.
 PEPPER = "a secret that nobody may see"
-# What outside catalogs are reached with; neither are these.
-SECRETS = {
-    "HEADGATE_SECRETS__PEPPER": PEPPER,
-    "HEADGATE_SECRETS__GLUE": glue.SECRET,
-    "HEADGATE_SECRETS__UNITY": unity.SECRET,
-    "HEADGATE_PUBLICATION__INTERVAL": "0.5s",
-}
 
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """All of Headgate, embedded, for the end-to-end tests and the drills on it."""
+    # Here, as they load a second's worth of libraries that most runs of one test have no use for.
+    from tests.support import glue, unity
+
+    settings = {
+        "HEADGATE_SECRETS__PEPPER": PEPPER,
+        # What outside catalogs are reached with; these are to be found nowhere either.
+        "HEADGATE_SECRETS__GLUE": glue.SECRET,
+        "HEADGATE_SECRETS__UNITY": unity.SECRET,
+        "HEADGATE_PUBLICATION__INTERVAL": "0.5s",
+    }
     data = tmp_path_factory.mktemp("stack") / "data"
-    with Stack(data, None, **SECRETS) as stack:
+    with Stack(data, None, **settings) as stack:
         shared.append(stack)
         yield stack
         shared.remove(stack)
