@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo archives test integration e2e faults e2e-faults unit check fix soak test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
+.PHONY: help setup demo archives test integration e2e faults e2e-faults one services services-stop unit check fix soak test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -39,7 +39,10 @@ test: setup check archives    ## everything that CI runs: checks, unit, integrat
 	@$(BIN)/python -m pytest --numprocesses=2 tests/unit
 	@$(MAKE) --no-print-directory --jobs=2 integration e2e-faults
 
-# Two lanes side by side: much of either is waiting for processes to start.
+# Two lanes side by side: much of either is waiting for processes to start. What `make services` keeps is for
+# `make one`: these start everything themselves, as CI does.
+test integration e2e faults e2e-faults soak: export TEST_WARM :=
+
 integration: setup    ## one part each with the real thing it talks to
 	@$(BIN)/python -m pytest tests/integration
 
@@ -52,6 +55,16 @@ faults: setup    ## engines killed, replies lost, scratch wiped
 # In one process, as both use the same stack.
 e2e-faults: setup
 	@$(BIN)/python -m pytest tests/e2e tests/faults
+
+one: setup       ## the tests that T names (T=tests/integration/…), on the services that are kept, if there are any
+	@test -n "$(T)" || { echo "Name a test: make one T=tests/integration/sql/test_rows.py::test_aggregates" >&2; exit 2; }
+	@TEST_WARM=.services $(BIN)/python -m pytest $(T)
+
+services: setup    ## keep a broker, a server and Spark's JVM up between runs of `make one`
+	@$(BIN)/python -m tests.support.warm start .services
+
+services-stop:   ## end what `make services` started
+	@$(BIN)/python -m tests.support.warm stop .services
 
 unit: setup      ## the tests that need neither Spark nor a network
 	@$(BIN)/python -m pytest --numprocesses=2 tests/unit
@@ -110,4 +123,5 @@ lock: setup      ## resolve requirements.lock anew from pyproject.toml
 		--no-annotate --no-header --no-emit-index-url --no-emit-find-links -o requirements.lock pyproject.toml
 
 clean:           ## remove what setup and runs left behind, the embedded data included
-	@rm -rf .venv .jars .rck .headgate .pytest_cache .mypy_cache .ruff_cache build dist
+	@test ! -e .services/services.json || $(MAKE) --no-print-directory services-stop
+	@rm -rf .venv .jars .rck .services .headgate .pytest_cache .mypy_cache .ruff_cache build dist

@@ -3,8 +3,9 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -15,18 +16,16 @@ from headgate.embedded.ports import free_port
 from headgate.errors import NotFound
 from headgate.jvm import Jvm
 from tests.support import times
-from tests.support.services import Services
+from tests.support.services import JVM_OPTIONS, Services
 from tests.support.stack import Stack
+from tests.support.warm import lease
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs the tests in its background has them ignore Ctrl-C, and what they start as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if os.environ.get("HEADGATE_SOAK") != "1":
-    # Many JVMs live for seconds here, and spent most of them on compiling for a long life. The quick compiler
-    # alone is what such a one needs; a soak has work enough for the other. With it goes a place for code that
-    # the many small classes of queries fill: the JVM then throws away what it has compiled.
-    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m")
+    os.environ.setdefault("JDK_JAVA_OPTIONS", JVM_OPTIONS)
 
 # What runs for more than one module.
 shared: list[Stack | Services] = []
@@ -44,15 +43,37 @@ def jars() -> Path:
 
 
 @pytest.fixture(scope="session")
-def jvm(jars: Path) -> Iterator[Jvm]:
+def warm(request: pytest.FixtureRequest) -> Iterator[lease.Lease | None]:
+    """The services that `make services` has left running, if this run may use them."""
+    folder = os.environ.get(lease.FOLDER)
+    if not folder:
+        yield None
+        return
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+
+    def say(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(f"\nwarm services: {line}", file=sys.stderr)
+
+    with lease.take(Path(folder).absolute(), say) as taken:
+        yield taken
+
+
+@pytest.fixture(scope="session")
+def jvm(jars: Path, warm: lease.Lease | None) -> Iterator[Jvm]:
     """The JVM that the server has behind it."""
-    with Jvm(jars) as jvm:
+    with Jvm(jars) if warm is None else warm.jvm() as jvm:
         yield jvm
 
 
 @pytest.fixture(scope="session")
-def broker(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def broker(
+    jars: Path, warm: lease.Lease | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
     """A real broker. Tests share it: they name their topics after themselves."""
+    if warm is not None:
+        yield warm.broker(jars)
+        return
     broker = Broker(tmp_path_factory.mktemp("broker"), free_port(), free_port(), jars)
     log = broker.folder / "broker.log"
     with log.open("wb") as out:
@@ -92,10 +113,15 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="session")
-def services(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+def services(
+    broker: Broker, warm: lease.Lease | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Services]:
     """The server on the shared broker, and no engine: the drills start their own."""
-    services = Services(tmp_path_factory.mktemp("services"), broker.bootstrap)
-    with services.server():
+    if warm is not None:
+        services = warm.services()
+    else:
+        services = Services(tmp_path_factory.mktemp("services"), broker.bootstrap)
+    with services.server() if warm is None else nullcontext():
         shared.append(services)
         yield services
         shared.remove(services)
