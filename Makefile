@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test-setup demo archives test test-parts test-whole unit check soak test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
+.PHONY: help setup test-setup demo archives test integration e2e faults one services services-stop unit check fix soak test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
 
 help:            ## what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
 
 prerequisites:
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh
@@ -42,14 +42,30 @@ archives: test-setup .jars/.archives    ## have JVMs write down their classes: e
 
 test: test-setup check archives    ## everything that CI runs: checks, unit, integration, end to end, faults
 	@$(BIN)/python -m pytest --numprocesses=2 tests/unit
-	@$(MAKE) --no-print-directory --jobs=2 test-parts test-whole
+	@$(MAKE) --no-print-directory --jobs=3 integration e2e faults
 
-# Two lanes side by side: much of either is waiting for processes to start.
-test-parts:
+# Three lanes side by side: much of each is waiting, for processes to start and for records to come through. What
+# `make services` keeps is for `make one`: these start everything themselves, as CI does.
+test integration e2e faults soak: export TEST_WARM :=
+
+integration: test-setup    ## one part each with the real thing it talks to
 	@$(BIN)/python -m pytest tests/integration
 
-test-whole:
-	@$(BIN)/python -m pytest tests/e2e tests/faults
+e2e: test-setup       ## `headgate up` and the commands a user types
+	@$(BIN)/python -m pytest tests/e2e
+
+faults: test-setup    ## engines killed, replies lost, scratch wiped
+	@$(BIN)/python -m pytest tests/faults
+
+one: test-setup       ## the tests that T names (T=tests/integration/…), on the services that are kept, if there are any
+	@test -n "$(T)" || { echo "Name a test: make one T=tests/integration/sql/test_rows.py::test_aggregates" >&2; exit 2; }
+	@TEST_WARM=.services $(BIN)/python -m pytest $(T)
+
+services: test-setup    ## keep a broker, a server and Spark's JVM up between runs of `make one`
+	@$(BIN)/python -m tests.support.warm start .services
+
+services-stop:   ## end what `make services` started
+	@$(BIN)/python -m tests.support.warm stop .services
 
 unit: test-setup      ## the tests that need neither Spark nor a network
 	@$(BIN)/python -m pytest --numprocesses=2 tests/unit
@@ -59,8 +75,19 @@ check: test-setup     ## ruff and mypy
 	@$(BIN)/ruff format --check src tests bench scripts
 	@$(BIN)/mypy
 
+fix: test-setup       ## ruff's format, and what ruff can mend by itself
+	@$(BIN)/ruff format src tests bench scripts
+	@$(BIN)/ruff check --fix src tests bench scripts
+
 soak: test-setup archives    ## the drills of the test suite at their full counts
 	@HEADGATE_SOAK=1 $(BIN)/python -m pytest tests/faults tests/integration tests/e2e -m soak
+
+TIMES ?= .test-times
+
+test-times:      ## where the time goes: `make test` with a line per test, added up by folder, file and test
+	@rm -rf $(TIMES)
+	@TEST_TIMES=$(abspath $(TIMES)) $(MAKE) --no-print-directory test || true
+	@$(BIN)/python -m tests.support.times $(TIMES)
 
 test-rck: test-setup .rck/.ready    ## Iceberg's REST compatibility kit against our catalog; takes some minutes
 	@$(BIN)/python -m scripts.rck .rck/rck
@@ -108,4 +135,5 @@ lock: setup      ## resolve requirements-dev.lock from pyproject.toml again, and
 	@$(COMPILE) --extra build --extra readers --upgrade -c requirements-dev.lock -o requirements.lock pyproject.toml
 
 clean:           ## remove what setup and runs left behind, the embedded data included
-	@rm -rf .venv .jars .rck .headgate .pytest_cache .mypy_cache .ruff_cache build dist
+	@test ! -e .services/services.json || $(MAKE) --no-print-directory services-stop
+	@rm -rf .venv .jars .rck .services .test-times .headgate .pytest_cache .mypy_cache .ruff_cache build dist

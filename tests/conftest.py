@@ -3,8 +3,9 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ from headgate.embedded.broker import Broker, wait_for_kafka
 from headgate.embedded.ports import free_port
 from headgate.errors import NotFound
 from headgate.jvm import Jvm
-from tests.support import glue, times, unity
-from tests.support.services import Services
+from tests.support import times
+from tests.support.services import JVM_OPTIONS, Services
 from tests.support.stack import Stack
+from tests.support.warm import lease
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs the tests in its background has them ignore Ctrl-C, and what they start as well.
@@ -26,13 +28,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 if os.environ.get("HEADGATE_SOAK") != "1":
-    # Many JVMs live for seconds here, and spent most of them on compiling for a long life. The quick compiler
-    # alone is what such a one needs; a soak has work enough for the other. With it goes a place for code that
-    # the many small classes of queries fill: the JVM then throws away what it has compiled.
-    # Threads that collect garbage beside the work only take its place on two cores.
-    os.environ.setdefault(
-        "JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
-    )
+    os.environ.setdefault("JDK_JAVA_OPTIONS", JVM_OPTIONS)
 
 # What runs for more than one module.
 shared: list[Stack | Services] = []
@@ -50,15 +46,37 @@ def jars() -> Path:
 
 
 @pytest.fixture(scope="session")
-def jvm(jars: Path) -> Iterator[Jvm]:
+def warm(request: pytest.FixtureRequest) -> Iterator[lease.Lease | None]:
+    """The services that `make services` has left running, if this run may use them."""
+    folder = os.environ.get(lease.FOLDER)
+    if not folder:
+        yield None
+        return
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+
+    def say(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(f"\nwarm services: {line}", file=sys.stderr)
+
+    with lease.take(Path(folder).absolute(), say) as taken:
+        yield taken
+
+
+@pytest.fixture(scope="session")
+def jvm(jars: Path, warm: lease.Lease | None) -> Iterator[Jvm]:
     """The JVM that the server has behind it."""
-    with Jvm(jars) as jvm:
+    with Jvm(jars) if warm is None else warm.jvm() as jvm:
         yield jvm
 
 
 @pytest.fixture(scope="session")
-def broker(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def broker(
+    jars: Path, warm: lease.Lease | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
     """A real broker. Tests share it: they name their topics after themselves."""
+    if warm is not None:
+        yield warm.broker(jars)
+        return
     broker = Broker(tmp_path_factory.mktemp("broker"), free_port(), free_port(), jars)
     log = broker.folder / "broker.log"
     with log.open("wb") as out:
@@ -75,30 +93,38 @@ def broker(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bro
 
 # What statements hash with; it is to be found nowhere.
 PEPPER = "a secret that nobody may see"
-# What outside catalogs are reached with; neither are these.
-SECRETS = {
-    "HEADGATE_SECRETS__PEPPER": PEPPER,
-    "HEADGATE_SECRETS__GLUE": glue.SECRET,
-    "HEADGATE_SECRETS__UNITY": unity.SECRET,
-    "HEADGATE_PUBLICATION__INTERVAL": "0.5s",
-}
 
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """All of Headgate, embedded, for the end-to-end tests and the drills on it."""
+    # Here, as they load a second's worth of libraries that most runs of one test have no use for.
+    from tests.support import glue, unity
+
+    settings = {
+        "HEADGATE_SECRETS__PEPPER": PEPPER,
+        # What outside catalogs are reached with; these are to be found nowhere either.
+        "HEADGATE_SECRETS__GLUE": glue.SECRET,
+        "HEADGATE_SECRETS__UNITY": unity.SECRET,
+        "HEADGATE_PUBLICATION__INTERVAL": "0.5s",
+    }
     data = tmp_path_factory.mktemp("stack") / "data"
-    with Stack(data, None, **SECRETS) as stack:
+    with Stack(data, None, **settings) as stack:
         shared.append(stack)
         yield stack
         shared.remove(stack)
 
 
 @pytest.fixture(scope="session")
-def services(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+def services(
+    broker: Broker, warm: lease.Lease | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Services]:
     """The server on the shared broker, and no engine: the drills start their own."""
-    services = Services(tmp_path_factory.mktemp("services"), broker.bootstrap)
-    with services.server():
+    if warm is not None:
+        services = warm.services()
+    else:
+        services = Services(tmp_path_factory.mktemp("services"), broker.bootstrap)
+    with services.server() if warm is None else nullcontext():
         shared.append(services)
         yield services
         shared.remove(services)

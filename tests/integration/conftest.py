@@ -10,18 +10,21 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.catalog.client import catalog_properties
-from headgate.spark import READS_DELTA, Driver, build_session
-from headgate.tables.lane import SESSION
+from headgate.spark import Driver
 from tests.support.services import Services
-
-# Rows of a test are few, and a core or two has them all: two hundred pieces of them are only work.
-SMALL = {"spark.sql.shuffle.partitions": "2"}
+from tests.support.spark import session_of_tests
+from tests.support.warm.lease import Lease
+from tests.support.warm.spark import use_kept_jvm
 
 
 @pytest.fixture(scope="session")
-def spark(services: Services) -> Iterator[SparkSession]:
-    properties = catalog_properties(services.runtime.iceberg, token=services.runtime.catalog_key)
-    extra = {**SESSION, **READS_DELTA, **SMALL}
-    session = build_session(services.runtime.settings, "tests", "1g", properties, extra)
-    with Driver(session):
-        yield session
+def spark(services: Services, warm: Lease | None) -> Iterator[SparkSession]:
+    runtime = services.runtime
+    properties = catalog_properties(runtime.iceberg, token=runtime.catalog_key)
+    if warm is not None:
+        use_kept_jvm(warm)
+        with session_of_tests(runtime.settings, properties) as session:
+            yield session
+        return
+    with Driver(session_of_tests(runtime.settings, properties)) as driver:
+        yield driver.session

@@ -15,11 +15,17 @@ import httpx
 from headgate.config import load_settings
 from headgate.embedded.ports import free_port
 from headgate.embedded.process import kill_group
+from headgate.embedded.run_file import RUN_FILE
 from headgate.embedded.runtime import Runtime
 from headgate.model import TableSpec
 from headgate.store import Store
 
 PATIENCE_SECONDS = 120.0
+# Many JVMs live for seconds in tests, and spent most of them on compiling for a long life. The quick compiler
+# alone is what such a one needs; a soak has work enough for the other. With it goes a place for code that
+# the many small classes of queries fill: the JVM then throws away what it has compiled.
+# Threads that collect garbage beside the work only take its place on two cores.
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 
 
 def wait_for(what: str, done: Callable[[], Any], timeout: float = PATIENCE_SECONDS) -> Any:
@@ -97,8 +103,14 @@ class Services:
         }
         settings = load_settings(environment=self.environment, data=data)
         data.mkdir(parents=True, exist_ok=True)
-        self.runtime = Runtime.of(settings, server_port=free_port(), connect_port=free_port(), broker_port=0)
-        self.runtime.write()
+        if (data / RUN_FILE).exists():
+            # A server runs on it: these are the same services, seen from another process.
+            self.runtime = Runtime.load(data, self.environment)
+        else:
+            self.runtime = Runtime.of(
+                settings, server_port=free_port(), connect_port=free_port(), broker_port=0
+            )
+            self.runtime.write()
         self.store = Store.open(settings.store_url)
 
     @property
