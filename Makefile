@@ -1,6 +1,8 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
+# Bytecode of our modules is written once: hundreds of short processes read it.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test-setup demo archives test integration e2e faults one services services-stop unit check fix soak test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites

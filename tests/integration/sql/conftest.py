@@ -1,5 +1,6 @@
 """Plans run in the session that all tests share."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,6 @@ from pyspark.sql import SparkSession
 from tests.integration.sql.running import Running
 
 
-@pytest.fixture(scope="module")
-def running(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Running:
-    folder: Path = tmp_path_factory.mktemp("streams")
-    return Running(spark, folder)
+@pytest.fixture
+def running(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Running:
+    return Running(spark, tmp_path, random.Random(request.node.name))

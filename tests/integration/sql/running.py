@@ -41,11 +41,12 @@ class Running:
 
     spark: SparkSession
     folder: Path
+    #: What a query's answer must not depend on: see `session`.
+    chance: random.Random
     #: How many rows the operators of the last stream kept, batch by batch: the topmost first.
     kept: list[list[int]] = field(default_factory=list)
     #: How many rows the last stream has left out, as its operators count them.
     late: int = 0
-    _chance: random.Random = field(default_factory=lambda: random.Random(7))
 
     def batch(self, plan: Plan, data: Data) -> list[tuple[Any, ...]]:
         """The rows of the plan when all of the data is there."""
@@ -132,11 +133,11 @@ class Running:
         session = self.spark.newSession()
         settings = {
             **plan.settings,
-            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.shuffle.partitions": str(self.chance.choice((1, 2))),
             "spark.sql.adaptive.enabled": "false",
             # Batches without rows, by which event time passes sooner, are a part of how rows are cut into
             # batches: they come or not, by chance.
-            "spark.sql.streaming.noDataMicroBatches.enabled": str(self._chance.random() < 0.3).lower(),
+            "spark.sql.streaming.noDataMicroBatches.enabled": str(self.chance.random() < 0.3).lower(),
             "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state."
             "RocksDBStateStoreProvider",
             "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",

@@ -30,7 +30,7 @@ from tests.support.queries import (
     table,
 )
 
-CASES = 200 if os.environ.get("HEADGATE_SOAK") else 20
+CASES = 200 if os.environ.get("HEADGATE_SOAK") else 10
 
 
 def planned(kind: Kind, options: Options | None = None) -> Plan:
