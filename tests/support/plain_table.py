@@ -27,6 +27,9 @@ class PlainSnapshot:
     def timestampMillis(self) -> int:  # noqa: N802
         return self.at_ms
 
+    def equals(self, other: object) -> bool:
+        return self == other
+
 
 @dataclass(frozen=True)
 class PlainRef:
@@ -70,6 +73,12 @@ class PlainTable:
 
     def current(self) -> "PlainTable":
         return self
+
+    def snapshots(self) -> "PlainTable":
+        return self
+
+    def size(self) -> int:
+        return len(self._snapshots)
 
     def lastSequenceNumber(self) -> int:  # noqa: N802
         return self._sequence

@@ -1,10 +1,12 @@
 """Which snapshots an expiry keeps, and which of them the position's tag is moved to."""
 
+from typing import Any, cast
+
 import pytest
 
 from headgate.errors import PositionMissing
-from headgate.maintain.expire import _move_tag, _would_hold, kept_and_carrier
-from headgate.model import POSITION_KEY
+from headgate.maintain.expire import _move_tag, _would_hold, expire, kept_and_carrier
+from headgate.model import POSITION_KEY, POSITION_TAG
 from tests.support.plain_table import PlainSnapshot, PlainTable
 
 
@@ -47,7 +49,65 @@ def test_a_carrier_that_goes_is_replaced_unless_the_newest_snapshot_has_a_positi
     assert not _would_hold(kept, carrier)
 
 
+class Recorder(PlainTable):
+    """The table, Iceberg's changes to it and its actions at once: calls that matter are written down."""
+
+    def __init__(self, *snapshots: PlainSnapshot, main: int) -> None:
+        super().__init__(*snapshots, main=main)
+        self.calls: list[tuple[Any, ...]] = []
+
+    def createTag(self, name: str, snapshot: int) -> "Recorder":  # noqa: N802
+        self.calls.append(("tag", name, snapshot))
+        return self
+
+    def execute(self) -> "Recorder":
+        self.calls.append(("expire",))
+        return self
+
+    def of(self) -> "Recorder":
+        return self
+
+    def expireSnapshots(self, _: Any) -> "Recorder":  # noqa: N802
+        return self
+
+    expireOlderThan = retainLast = expireSnapshots  # noqa: N815
+
+    def manageSnapshots(self) -> "Recorder":  # noqa: N802
+        return self
+
+    def commit(self) -> None:
+        pass
+
+    def refresh(self, _: Any = None) -> None:
+        pass
+
+    def name(self) -> str:
+        return "orders"
+
+    def properties(self) -> dict[str, str]:
+        return {}
+
+    def deletedDataFilesCount(self) -> int:  # noqa: N802
+        return 0
+
+    deletedPositionDeleteFilesCount = deletedDataFilesCount  # noqa: N815
+
+    @property
+    def lake(self) -> "Recorder":
+        return self
+
+
+def test_the_tag_is_moved_before_snapshots_expire() -> None:
+    """An engine that dies between the two has lost nothing; the other way round, the position."""
+    table = Recorder(batch(1), batch(2), compaction(3), batch(4), main=4)
+    expire(cast(Any, table), table, "orders", 9999, keep_last=2)
+    assert table.calls == [("tag", POSITION_TAG, 2), ("expire",)]
+
+
 def test_nothing_is_expired_where_no_snapshot_has_a_position() -> None:
-    for carrier in (None, compaction(2)):
-        with pytest.raises(PositionMissing, match="nothing is expired"):
-            _move_tag(BATCHES, "orders", carrier)
+    table = Recorder(compaction(2), compaction(3), main=3)
+    with pytest.raises(PositionMissing, match="nothing is expired"):
+        _move_tag(table, "orders", None)
+    with pytest.raises(PositionMissing, match="nothing is expired"):
+        _move_tag(table, "orders", compaction(2))
+    assert table.calls == []
