@@ -17,7 +17,14 @@ from headgate.embedded.broker import Broker
 from headgate.embedded.ports import free_port
 from headgate.errors import ConfigError, InvalidRequest, KafkaUnavailable, NotFound, StaleBatch
 from headgate.kafka import Topics
-from headgate.kafka.markers import MARKER_PARTITIONS, marker, marker_partition, prepare_markers
+from headgate.kafka.client import Link
+from headgate.kafka.markers import (
+    MARKER_PARTITIONS,
+    marker,
+    marker_partition,
+    prepare_markers,
+    read_marker,
+)
 from headgate.kafka.records import committed_records
 from headgate.kafka.transactional import Row, TransactionalWriter, end_open
 from tests.integration.kafka.writing import ROWS
@@ -123,6 +130,25 @@ def test_the_older_of_two_writers_is_fenced(broker: Broker, topic: str, name: st
         with pytest.raises(RuntimeError, match="open a new one"):
             older.write(3, topic, [Row(b"k", b"never")])
     assert values(broker, topic) == [b"one", b"two"]
+
+
+def test_an_older_writer_cannot_commit_while_the_marker_is_read(
+    broker: Broker, topic: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch that it committed behind the marker that was read would be written a second time."""
+
+    def read_late(link: Link, markers: str, key: str) -> int | None:
+        found = read_marker(link, markers, key)
+        with pytest.raises(StaleBatch):
+            older.write(1, topic, [Row(b"k", b"never")])
+        return found
+
+    with open_writer(broker, name) as older:
+        monkeypatch.setattr("headgate.kafka.transactional.read_marker", read_late)
+        with open_writer(broker, name) as newer:
+            assert newer.committed() is None
+            assert newer.write(1, topic, [Row(b"k", b"once")])
+    assert values(broker, topic) == [b"once"]
 
 
 def test_what_is_given_up_half_way_is_never_seen(broker: Broker, topic: str, name: str) -> None:
