@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo archives test test-parts test-whole unit check soak test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
+.PHONY: help setup demo archives test test-parts test-whole unit check soak mutants test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -56,6 +56,9 @@ check: setup     ## ruff and mypy
 
 soak: setup archives    ## the drills of the test suite at their full counts
 	@HEADGATE_SOAK=1 $(BIN)/python -m pytest tests/faults tests/integration tests/e2e -m soak
+
+mutants: setup archives    ## break the most dangerous lines one at a time: each must fail its named test
+	@$(BIN)/python -m scripts.mutants
 
 test-rck: setup .rck/.ready    ## Iceberg's REST compatibility kit against our catalog; takes some minutes
 	@$(BIN)/python -m scripts.rck .rck/rck
