@@ -523,6 +523,14 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # Dead letters.
     Mutant(
+        name="dead-letters-unwritten",
+        file="src/headgate/tables/materialize.py",
+        old="        if self.spec.on_error is OnError.SKIP:",
+        new="        if self.spec.on_error is not OnError.SUSPEND:",
+        harm="Bad records are counted, and are neither rows nor dead letters: nobody can replay them.",
+        test="tests/unit/tables/test_batch_order.py::test_dead_letters_are_written_before_the_batch_is_committed",
+    ),
+    Mutant(
         name="dead-letters-by-offset-alone",
         file="src/headgate/tables/dead_letters.py",
         old='["partition", "offset"], "left_anti"',
@@ -724,7 +732,7 @@ MUTANTS: tuple[Mutant, ...] = (
         harm=(
             "A marker that is hidden by another's open transaction is not found: its batch is written twice."
         ),
-        test="tests/integration/kafka/test_transactional.py::test_anothers_open_transaction_does_not_hide_a_marker",
+        test="tests/integration/kafka/test_transactional.py::test_a_marker_behind_anothers_open_transaction_is_read_when_that_is_decided",
     ),
     Mutant(
         name="watermark-of-the-fastest",
