@@ -849,14 +849,10 @@ class Copy:
         try:
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            # As Ctrl-C does: fixtures end the processes that they have started.
-            process.send_signal(signal.SIGINT)
-            try:
-                output, _ = process.communicate(timeout=GRACE_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                output, _ = process.communicate()
-            return None, output
+            return None, _interrupt(process)
+        except BaseException:
+            _interrupt(process)
+            raise
         return process.returncode, output
 
     def _environment(self) -> dict[str, str]:
@@ -874,6 +870,17 @@ class Copy:
             yield
         finally:
             _write(path, text)
+
+
+def _interrupt(process: subprocess.Popen[str]) -> str:
+    """The output up to now. As after Ctrl-C, fixtures end the processes that they have started."""
+    process.send_signal(signal.SIGINT)
+    try:
+        output, _ = process.communicate(timeout=GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        output, _ = process.communicate()
+    return output
 
 
 def _write(path: Path, text: str) -> None:
@@ -960,9 +967,13 @@ def run(mutants: Sequence[Mutant]) -> list[Result]:
 
         with ThreadPoolExecutor(UNIT_WORKERS) as workers:
             units = [workers.submit(in_idle_copy, mutant) for mutant in mutants if mutant.is_unit]
-            for future in as_completed(units):
-                results.append(future.result())
-                report.add(results[-1])
+            try:
+                for future in as_completed(units):
+                    results.append(future.result())
+                    report.add(results[-1])
+            except BaseException:
+                workers.shutdown(wait=False, cancel_futures=True)
+                raise
         for mutant in mutants:
             if not mutant.is_unit:
                 results.append(copies[0].run(mutant))
