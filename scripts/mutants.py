@@ -462,7 +462,7 @@ MUTANTS: tuple[Mutant, ...] = (
         file="src/headgate/tables/row_deletes.py",
         old="            if one.deletes:\n",
         new="            if False:\n",
-        harm="Rows that were replaced or deleted in earlier batches come back.",
+        harm="Data files get a second deletion vector: readers refuse the table, or show replaced rows.",
         test="tests/integration/tables/test_upsert.py::test_batches_replace_and_delete_rows[deletion-vectors]",
     ),
     Mutant(
