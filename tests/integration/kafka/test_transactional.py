@@ -11,13 +11,21 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException, Producer, TopicPartition
 
 from headgate.embedded.broker import Broker
 from headgate.embedded.ports import free_port
 from headgate.errors import ConfigError, InvalidRequest, KafkaUnavailable, NotFound, StaleBatch
 from headgate.kafka import Topics
-from headgate.kafka.markers import MARKER_PARTITIONS, marker, marker_partition, prepare_markers
+from headgate.kafka.client import Link
+from headgate.kafka.markers import (
+    MARKER_PARTITIONS,
+    _await_decided,
+    marker,
+    marker_partition,
+    prepare_markers,
+    read_marker,
+)
 from headgate.kafka.records import committed_records
 from headgate.kafka.transactional import Row, TransactionalWriter, end_open
 from tests.integration.kafka.writing import ROWS
@@ -125,6 +133,25 @@ def test_the_older_of_two_writers_is_fenced(broker: Broker, topic: str, name: st
     assert values(broker, topic) == [b"one", b"two"]
 
 
+def test_an_older_writer_cannot_commit_while_the_marker_is_read(
+    broker: Broker, topic: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch that it committed behind the marker that was read would be written a second time."""
+
+    def read_late(link: Link, markers: str, key: str) -> int | None:
+        found = read_marker(link, markers, key)
+        with pytest.raises(StaleBatch):
+            older.write(1, topic, [Row(b"k", b"never")])
+        return found
+
+    with open_writer(broker, name) as older:
+        monkeypatch.setattr("headgate.kafka.transactional.read_marker", read_late)
+        with open_writer(broker, name) as newer:
+            assert newer.committed() is None
+            assert newer.write(1, topic, [Row(b"k", b"once")])
+    assert values(broker, topic) == [b"once"]
+
+
 def test_what_is_given_up_half_way_is_never_seen(broker: Broker, topic: str, name: str) -> None:
     def broken() -> Iterator[Row]:
         yield from (Row(b"k", b"never") for _ in range(100))
@@ -224,6 +251,31 @@ def test_anothers_open_transaction_does_not_hide_a_marker(broker: Broker, topic:
     assert told.splitlines() == ["committed None", "0 True", "done"]
     with open_writer(broker, name, markers=own) as writer:
         assert writer.committed() == 0
+
+
+def test_a_marker_behind_anothers_open_transaction_is_read_when_that_is_decided(
+    broker: Broker, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer before that would be that of a writer who never wrote, and its batch be written again."""
+    own, key = f"markers-{name}", f"{name}/0"
+    prepare_markers(broker.bootstrap, own)
+    others, ours = (
+        Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": f"{who}-{name}", "log_level": 0})
+        for who in ("others", "ours")
+    )
+    for producer, record_key, batch in ((others, "somebody", 9), (ours, key, 5)):
+        producer.init_transactions(20)
+        producer.begin_transaction()
+        producer.produce(own, marker(batch), record_key.encode(), partition=marker_partition(key))
+        assert producer.flush(10) == 0
+    ours.commit_transaction(20)
+
+    def await_decided(link: Link, place: TopicPartition, end: int) -> None:
+        others.abort_transaction(20)
+        _await_decided(link, place, end)
+
+    monkeypatch.setattr("headgate.kafka.markers._await_decided", await_decided)
+    assert read_marker(Link(broker.bootstrap), own, key) == 5
 
 
 def test_what_was_left_open_is_ended_for_all_tasks(broker: Broker, topic: str, name: str) -> None:

@@ -1,6 +1,8 @@
 """Upsert tables: the last record of each key, deletes, and an index that is right whatever happened to it."""
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,6 +48,22 @@ def test_batches_replace_and_delete_rows(drive: Drive, keyed: Keyed, deletes: De
     again = drive.materializer()
     keyed.random(200, keys=60, seed=101)
     drive.run_all(again)
+    check(drive, keyed)
+
+
+def test_an_index_that_is_behind_the_table_catches_up(drive: Drive, keyed: Keyed, tmp_path: Path) -> None:
+    """As after an engine that died between a commit and its index, or a disk that was put back."""
+    keyed.random(100, keys=30, seed=1)
+    drive.run_all(drive.materializer())
+    drive.index.close()
+    shutil.copytree(tmp_path / "index", tmp_path / "before")
+    keyed.random(100, keys=30, seed=2)
+    drive.run_all(drive.materializer())
+    drive.index.close()
+    shutil.rmtree(tmp_path / "index")
+    shutil.copytree(tmp_path / "before", tmp_path / "index")
+    keyed.random(100, keys=30, seed=3)
+    drive.run_all(drive.materializer())
     check(drive, keyed)
 
 

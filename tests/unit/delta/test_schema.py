@@ -72,7 +72,10 @@ def test_columns_are_mapped_by_id_and_named_as_in_the_files() -> None:
     }
     element = second["type"]["elementType"]["fields"][0]
     assert element["name"] == "x y"
-    assert element["metadata"]["delta.columnMapping.physicalName"] == "x_y"
+    assert element["metadata"] == {
+        "delta.columnMapping.id": 4,
+        "delta.columnMapping.physicalName": "x_y",
+    }
     assert second["type"]["containsNull"] is False
     assert made.last_id == 4
     # Statistics are of what is not in lists and maps.

@@ -74,6 +74,11 @@ def test_retention_that_overtook_names_the_ranges() -> None:
         check_retained(at(p0=5, p1=7), {0: 5, 1: 12}, TOPIC)
 
 
+def test_retention_in_a_partition_that_was_never_read_is_noticed() -> None:
+    with pytest.raises(OffsetsLost, match="partition 1: 0 to 2"):
+        check_retained(at(p0=5), {0: 5, 1: 3}, TOPIC)
+
+
 def test_another_topic_of_the_same_name() -> None:
     check_source(at(p0=1), "C1", TOPIC)
     with pytest.raises(TopicReplaced, match="deleted and created again"):
