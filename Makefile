@@ -43,7 +43,10 @@ archives: test-setup .jars/.archives    ## have JVMs write down their classes: e
 	@touch $@
 
 test: test-setup check archives    ## everything that CI runs: checks, unit, integration, end to end, faults
-	@$(BIN)/python -m pytest --numprocesses=2 tests/unit
+	@$(BIN)/python -m coverage erase
+	@$(BIN)/python -m coverage run -m pytest --numprocesses=2 tests/unit
+	@$(BIN)/python -m coverage combine --quiet
+	@echo "coverage: the unit tests reach $$($(BIN)/python -m coverage report --format=total) % of the lines in src"
 	@$(MAKE) --no-print-directory --jobs=3 integration e2e faults
 
 # Three lanes side by side: much of each is waiting, for processes to start and for records to come through. What
@@ -141,4 +144,4 @@ lock: setup      ## resolve requirements-dev.lock from pyproject.toml again, and
 
 clean:           ## remove what setup and runs left behind, the embedded data included
 	@test ! -e .services/services.json || $(MAKE) --no-print-directory services-stop
-	@rm -rf .venv .jars .rck .services .test-times .headgate .pytest_cache .mypy_cache .ruff_cache build dist
+	@rm -rf .coverage* .venv .jars .rck .services .test-times .headgate .pytest_cache .mypy_cache .ruff_cache build dist
