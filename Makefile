@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test-setup demo archives test integration e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
+.PHONY: help setup test-setup demo archives test integration integration-of-tables integration-of-parts e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -47,14 +47,23 @@ test: test-setup check archives    ## everything that CI runs: checks, unit, int
 	@$(BIN)/python -m coverage run -m pytest --numprocesses=2 tests/unit
 	@$(BIN)/python -m coverage combine --quiet
 	@echo "coverage: the unit tests reach $$($(BIN)/python -m coverage report --format=total) % of the lines in src"
-	@$(MAKE) --no-print-directory --jobs=3 integration e2e faults
+	@$(MAKE) --no-print-directory --jobs=4 integration-of-tables integration-of-parts e2e faults
 
-# Three lanes side by side: much of each is waiting, for processes to start and for records to come through. What
-# `make services` keeps is for `make one`: these start everything themselves, as CI does.
-test integration e2e faults soak: export TEST_WARM :=
+# Four lanes side by side, each about as long as the others: much of each is waiting, for processes to start and
+# for records to come through. What `make services` keeps is for `make one`: these start everything themselves, as
+# CI does.
+test integration integration-of-tables integration-of-parts e2e faults soak: export TEST_WARM :=
 
 integration: test-setup    ## one part each with the real thing it talks to
 	@$(BIN)/python -m pytest tests/integration
+
+OF_TABLES := $(addprefix tests/integration/,sql statements tables)
+
+integration-of-tables: test-setup
+	@$(BIN)/python -m pytest $(OF_TABLES)
+
+integration-of-parts: test-setup
+	@$(BIN)/python -m pytest tests/integration $(addprefix --ignore=,$(OF_TABLES))
 
 e2e: test-setup       ## `headgate up` and the commands a user types
 	@$(BIN)/python -m pytest tests/e2e
