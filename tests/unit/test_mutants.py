@@ -2,7 +2,8 @@
 
 import pytest
 
-from scripts.mutants import MUTANTS, ROOT, outcome, stale_entries
+from scripts.mutants import ROOT, outcome, stale_entries
+from scripts.planted_defects import MUTANTS
 
 TEST = "tests/unit/test_x.py::test_it"
 

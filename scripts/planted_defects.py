@@ -1,0 +1,746 @@
+"""The most dangerous lines: the defect that `make mutants` plants in each, and the test that catches it."""
+
+from dataclasses import dataclass
+
+UNIT = "tests/unit/"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One defect: `old`, which stands exactly once in `file`, is replaced by `new`."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    #: The damage that users would see.
+    harm: str
+    #: The test that fails because of it.
+    test: str
+
+    @property
+    def is_unit(self) -> bool:
+        return self.test.startswith(UNIT)
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    # Where a table stands in its topic.
+    Mutant(
+        name="position-from-the-tag-alone",
+        file="src/headgate/tables/position.py",
+        old="    found = _newest_ancestor(table)\n    if found is None:\n        tag",
+        new="    found = None\n    if found is None:\n        tag",
+        harm="After a rollback the records that were rolled back never come again.",
+        test="tests/unit/tables/test_position.py::test_after_a_rollback_the_ancestor_is_read_and_not_the_newer_tag",
+    ),
+    Mutant(
+        name="position-at-a-compaction",
+        file="src/headgate/tables/position.py",
+        old=(
+            "        parent = snapshot.parentId()\n"
+            "        snapshot = table.snapshot(parent) if parent is not None else None\n"
+            "    return None"
+        ),
+        new="        snapshot = None\n    return None",
+        harm="A table that was compacted stops with an error, or starts over.",
+        test="tests/unit/tables/test_position.py::test_the_newest_ancestor_with_a_position_is_read",
+    ),
+    Mutant(
+        name="position-missing-is-a-fresh-start",
+        file="src/headgate/tables/position.py",
+        old="    if found is None and table.operations().current().lastSequenceNumber() > 0:",
+        new="    if False:",
+        harm=(
+            "A table whose snapshots were expired by another tool reads its topic a second time: every "
+            "row twice."
+        ),
+        test="tests/unit/tables/test_position.py::test_history_without_a_position_is_an_error_and_no_fresh_start",
+    ),
+    Mutant(
+        name="topic-id-unchecked",
+        file="src/headgate/tables/plan.py",
+        old="    if position.topic_id != topic.id:",
+        new="    if False:",
+        harm=(
+            "A topic that was deleted and created again is read from the old topic's offsets: records "
+            "are lost."
+        ),
+        test="tests/unit/tables/test_plan.py::test_another_topic_of_the_same_name",
+    ),
+    Mutant(
+        name="cluster-id-unchecked",
+        file="src/headgate/tables/plan.py",
+        old="    if position.cluster_id != cluster_id:",
+        new="    if False:",
+        harm="Another Kafka cluster is read from the offsets of the first: records are lost or doubled.",
+        test="tests/unit/tables/test_plan.py::test_another_topic_of_the_same_name",
+    ),
+    Mutant(
+        name="topic-unchecked-before-the-commit",
+        file="src/headgate/tables/materialize.py",
+        old="            self.check(self._source.view(self.spec.topic))\n        except",
+        new="            self._source.view(self.spec.topic)\n        except",
+        harm=(
+            "Records of a topic that was created again while a batch was read go into the old topic's table."
+        ),
+        test="tests/unit/tables/test_commit_failures.py::test_a_topic_that_was_created_again_while_it_was_read_is_not_committed",
+    ),
+    Mutant(
+        name="retention-of-a-new-partition-unnoticed",
+        file="src/headgate/tables/plan.py",
+        old="        if first > position.offsets.get(partition, 0)\n",
+        new="        if first > position.offsets.get(partition, first)\n",
+        harm=(
+            "Records that retention removed before a new partition was read are missing, and nobody is told."
+        ),
+        test="tests/unit/tables/test_plan.py::test_retention_in_a_partition_that_was_never_read_is_noticed",
+    ),
+    Mutant(
+        name="retention-of-the-position-unnoticed",
+        file="src/headgate/tables/plan.py",
+        old="    if lost:\n",
+        new="    if len(lost) > 1:\n",
+        harm="Records that retention removed before they were read are missing, and nobody is told.",
+        test="tests/unit/tables/test_plan.py::test_retention_that_overtook_names_the_ranges",
+    ),
+    Mutant(
+        name="truncated-topic-unnoticed",
+        file="src/headgate/tables/plan.py",
+        old="    if backwards:\n",
+        new="    if False:\n",
+        harm=(
+            "A topic that lost its newest records leaves rows in the table that are nowhere else, and "
+            "offsets are skipped."
+        ),
+        test="tests/unit/tables/test_plan.py::test_ends_before_the_position_are_an_error",
+    ),
+    Mutant(
+        name="new-partition-unread",
+        file="src/headgate/tables/plan.py",
+        old="    behind = {p: end - position.offsets.get(p, 0) for p, end in ends.items()}",
+        new=(
+            "    behind = {p: end - position.offsets[p] for p, end in ends.items() if p in position.offsets}"
+        ),
+        harm="Records of a partition that was added to the topic never reach the table.",
+        test="tests/unit/tables/test_plan.py::test_a_new_partition_is_read_from_its_beginning",
+    ),
+    Mutant(
+        name="end-of-open-transactions",
+        file="src/headgate/kafka/offsets.py",
+        old=(
+            '                    "group.id": "headgate-offsets",\n'
+            '                    "enable.auto.commit": False,\n'
+            '                    "isolation.level": "read_committed",'
+        ),
+        new=(
+            '                    "group.id": "headgate-offsets",\n'
+            '                    "enable.auto.commit": False,\n'
+            '                    "isolation.level": "read_uncommitted",'
+        ),
+        harm="The position passes records of an open transaction: when it commits, they are lost.",
+        test="tests/integration/kafka/test_offsets.py::test_an_open_transaction_holds_the_end_back",
+    ),
+    Mutant(
+        name="aborted-records-are-read",
+        file="src/headgate/tables/lane.py",
+        old='            "kafka.isolation.level": "read_committed",',
+        new='            "kafka.isolation.level": "read_uncommitted",',
+        harm="Records of aborted transactions become rows.",
+        test="tests/integration/tables/test_materialize.py::test_aborted_and_open_transactions",
+    ),
+    # Who may commit to a table.
+    Mutant(
+        name="fencing-by-the-tag",
+        file="src/headgate/catalog/fencing.py",
+        old="    carrier = ancestor or _find(table, table.tagged)",
+        new="    carrier = _find(table, table.tagged) or ancestor",
+        harm="After a rollback the catalog refuses every batch, or takes one that skips records.",
+        test="tests/unit/catalog/test_fencing.py::test_an_ancestors_word_goes_before_the_tags",
+    ),
+    Mutant(
+        name="stale-batch-taken",
+        file="src/headgate/catalog/fencing.py",
+        old="    if not started or start == position:",
+        new="    if not started or position is not None:",
+        harm=(
+            "An engine that was stopped and woken writes its batch beside the one that replaced it: "
+            "rows twice."
+        ),
+        test="tests/unit/catalog/test_fencing.py::test_a_stale_batch_is_a_conflict_that_names_both_positions",
+    ),
+    Mutant(
+        name="commit-unjudged",
+        file="src/headgate/catalog/commit.py",
+        old="        batches = judge(state, wanted, committed)",
+        new="        batches = proposed_batches(wanted)",
+        harm="The catalog takes any batch: two engines at once write every row twice.",
+        test="tests/integration/catalog/test_fencing.py::test_a_stale_batch_is_refused_though_its_client_refreshed",
+    ),
+    Mutant(
+        name="repeated-batch-refused",
+        file="src/headgate/catalog/fencing.py",
+        old="        if batch in committed:\n            raise _committed_before(batch)",
+        new=(
+            "        if batch in committed:\n"
+            '            raise commit_failed(f"Batch {batch} was committed before.")'
+        ),
+        harm=(
+            "After a lost answer the client is told 409 and deletes files that are the table's: it "
+            "cannot be read any more."
+        ),
+        test="tests/unit/catalog/test_fencing.py::test_a_batch_of_before_is_unknown_whatever_else_is_wrong_with_it",
+    ),
+    Mutant(
+        name="repeated-batch-of-a-registered-table-refused",
+        file="src/headgate/catalog/fencing.py",
+        old="        raise _committed_before(batch)\n    if position is None:",
+        new="        pass\n    if position is None:",
+        harm=(
+            "On a table that was registered here a repeated batch is 409, and its client deletes the "
+            "table's files."
+        ),
+        test="tests/unit/catalog/test_fencing.py::test_a_batch_in_the_history_of_a_registered_table_is_unknown_too",
+    ),
+    Mutant(
+        name="batch-race-refused",
+        file="src/headgate/catalog/ledger.py",
+        old="        raise commit_unknown(\n            f\"Batch {', '.join(move.batches)} was committed",
+        new="        raise already_exists(\n            f\"Batch {', '.join(move.batches)} was committed",
+        harm=(
+            "Of one batch sent to two servers the slower answer is 409, and its client deletes the "
+            "table's files."
+        ),
+        test="tests/unit/catalog/test_ledger.py::test_a_batch_that_another_process_just_committed_is_unknown_and_moves_nothing",
+    ),
+    Mutant(
+        name="head-unasserted",
+        file="src/headgate/catalog/fencing.py",
+        old="    if not proposal.asserts_main:",
+        new="    if False:",
+        harm="A commit that names no head joins a table that has moved on since it was prepared.",
+        test="tests/unit/catalog/test_fencing.py::test_without_an_assertion_of_main_nothing_is_added",
+    ),
+    Mutant(
+        name="foreign-rows-taken",
+        file="src/headgate/catalog/fencing.py",
+        old="        if OPERATION_KEY not in summary and snapshot.operation != REPLACE:",
+        new="        if False:",
+        harm="Another tool's rows end up in a topic's table.",
+        test="tests/unit/catalog/test_fencing.py::test_rows_from_elsewhere_are_refused",
+    ),
+    Mutant(
+        name="expiry-forgets-the-position",
+        file="src/headgate/catalog/fencing.py",
+        old="    if position_at(after, table.main) != position_at(table, table.main):",
+        new="    if False:",
+        harm="Another tool's expiry makes the table forget where it stands.",
+        test="tests/unit/catalog/test_fencing.py::test_an_expiry_that_loses_the_position_is_refused",
+    ),
+    Mutant(
+        name="pointer-swapped-blindly",
+        file="src/headgate/catalog/ledger.py",
+        old="        unmoved = _is_table(move.identifier) & (tables.c.metadata_location == move.old)",
+        new="        unmoved = _is_table(move.identifier)",
+        harm="Of two commits at once one is acknowledged and lost.",
+        test="tests/unit/catalog/test_ledger.py::test_one_lost_race_moves_nothing",
+    ),
+    Mutant(
+        name="metadata-removed-after-an-unknown-commit",
+        file="src/headgate/catalog/commit.py",
+        old="    except Unconfirmed:\n        raise  # the pointers may have moved: the files must stay\n",
+        new="",
+        harm="A database that does not confirm a commit leaves tables whose metadata is gone.",
+        test="tests/integration/catalog/test_commits.py::test_files_stay_when_the_outcome_is_unknown",
+    ),
+    Mutant(
+        name="head-unchecked-by-the-writer",
+        file="src/headgate/tables/lake.py",
+        old="        update.validateWith(self._still_at(head))\n",
+        new="",
+        harm=(
+            "On a foreign catalog two engines write rows twice; a batch goes past a compaction that "
+            "moved its rows."
+        ),
+        test="tests/integration/maintain/test_maintain.py::test_the_writer_goes_on_beside_a_compaction",
+    ),
+    Mutant(
+        name="files-removed-after-an-unknown-commit",
+        file="src/headgate/tables/materialize.py",
+        old="        except CommitUnknown:\n            raise\n        except (HeadgateError, Py4JError):",
+        new="        except (HeadgateError, Py4JError):",
+        harm="A commit that is applied after its answer was lost has no files: the table cannot be read.",
+        test="tests/unit/tables/test_commit_failures.py::test_files_of_a_commit_without_an_answer_stay_though_it_is_not_seen_yet",
+    ),
+    Mutant(
+        name="files-removed-of-a-committed-batch",
+        file="src/headgate/tables/materialize.py",
+        old="            if self._lake.find_batch(self._table, batch, self._head) is None:",
+        new="            if True:",
+        harm="A batch that lost against its own first copy takes that copy's files along.",
+        test="tests/unit/tables/test_commit_failures.py::test_files_of_a_batch_that_lost_against_its_own_first_copy_stay",
+    ),
+    # Requests to the catalog that come twice.
+    Mutant(
+        name="outcome-unrecorded",
+        file="src/headgate/catalog/ledger.py",
+        old="            _record(connection, once, outcome)\n            for move in moves:",
+        new="            for move in moves:",
+        harm="A commit that a client repeats under its idempotency key is done again, or refused.",
+        test="tests/unit/catalog/test_ledger.py::test_an_outcome_is_found_again_after_a_restart",
+    ),
+    Mutant(
+        name="key-taken-twice",
+        file="src/headgate/catalog/ledger.py",
+        old="        raise KeyTaken(once.key) from error",
+        new="        return",
+        harm="Of two servers that get one request at once both carry it out.",
+        test="tests/unit/catalog/test_ledger.py::test_a_key_is_taken_once",
+    ),
+    Mutant(
+        name="key-of-another-request",
+        file="src/headgate/catalog/ledger.py",
+        old="        check_same_request(once, row.fingerprint)\n",
+        new="",
+        harm="A client that uses a key again is told that its change is done, and it is not.",
+        test="tests/unit/catalog/test_ledger.py::test_a_key_of_another_request_is_refused",
+    ),
+    Mutant(
+        name="repeated-request-acts-again",
+        file="src/headgate/catalog/once.py",
+        old=(
+            "            if once is not None and (before := self._ledger.outcome(once)) is not None:\n"
+            "                return replay(before)\n"
+            "            try:"
+        ),
+        new="            try:",
+        harm="A repeated change of a namespace is made twice.",
+        test="tests/unit/catalog/test_once.py::test_a_repeated_request_is_answered_with_the_first_outcome",
+    ),
+    # Who may see and change what.
+    Mutant(
+        name="token-without-expiry",
+        file="src/headgate/access/tokens.py",
+        old="        if expires <= self._clock() and not or_expired:",
+        new="        if False:",
+        harm="A token that was stolen opens the catalog without end.",
+        test="tests/unit/access/test_gate.py::test_a_token_expires",
+    ),
+    Mutant(
+        name="token-of-another-issuer",
+        file="src/headgate/access/tokens.py",
+        old=(
+            '        if found.claims.get("iss") != ISSUER or not isinstance(subject, str) or '
+            "type(expires) is not int:"
+        ),
+        new="        if not isinstance(subject, str) or type(expires) is not int:",
+        harm="A token that the same key signed for another purpose opens the catalog.",
+        test="tests/unit/access/test_gate.py::test_a_right_signature_on_wrong_claims_opens_nothing",
+    ),
+    Mutant(
+        name="token-signature-unchecked",
+        file="src/headgate/access/tokens.py",
+        old="            found = jwt.decode(token, self._key_of, algorithms=[ALGORITHM])",
+        new=(
+            "            import json\n"
+            "\n"
+            "            from joserfc import jws\n"
+            "\n"
+            "            found = jwt.Token({}, json.loads(jws.extract_compact(token.encode()).payload))"
+        ),
+        harm="Whoever writes a token of their own is an admin.",
+        test="tests/unit/access/test_gate.py::test_forged_tokens_open_nothing",
+    ),
+    Mutant(
+        name="revoked-credential-opens",
+        file="src/headgate/access/credentials.py",
+        old="            _credentials.c.client_id == client_id, _credentials.c.revoked_at.is_(None)\n",
+        new="            _credentials.c.client_id == client_id\n",
+        harm="A revoked credential and its tokens go on opening the catalog.",
+        test="tests/unit/access/test_gate.py::test_a_revoked_client_is_out_at_once",
+    ),
+    Mutant(
+        name="secret-uncompared",
+        file="src/headgate/access/credentials.py",
+        old="        return _credential(row) if right and row is not None else None",
+        new="        return _credential(row) if row is not None else None",
+        harm="A client id alone gets a token.",
+        test="tests/unit/access/test_credentials.py::test_a_secret_opens_until_it_is_revoked",
+    ),
+    Mutant(
+        name="local-key-at-the-public-door",
+        file="src/headgate/access/gate.py",
+        old="        if not visit.public:\n            for key",
+        new="        if True:\n            for key",
+        harm="The engine's key, which never expires, opens everything from outside.",
+        test="tests/unit/access/test_gate.py::test_local_keys_open_nothing_at_the_public_door",
+    ),
+    Mutant(
+        name="public-door-without-a-token",
+        file="src/headgate/access/gate.py",
+        old="            if self._required or visit.public:",
+        new="            if self._required:",
+        harm="From outside everybody is an admin without a token.",
+        test="tests/unit/access/test_gate.py::test_no_token_is_nobody_where_one_is_asked_for",
+    ),
+    Mutant(
+        name="managed-table-written-by-admins",
+        file="src/headgate/catalog/rights.py",
+        old="        if _role(caller, table) is not Role.ENGINE:",
+        new="        if (_role(caller, table) or 0) < Role.WRITER:",
+        harm="A writer's batch gets into a topic's table, position and all.",
+        test="tests/unit/catalog/test_rights.py::test_a_managed_table_is_written_by_the_engine_alone",
+    ),
+    Mutant(
+        name="reader-writes",
+        file="src/headgate/catalog/rights.py",
+        old='        if role < Role.WRITER:\n            raise forbidden(f"{_who(caller)} may read',
+        new='        if role < Role.READER:\n            raise forbidden(f"{_who(caller)} may read',
+        harm="Readers change and drop tables.",
+        test="tests/unit/catalog/test_rights.py::test_a_table_is_changed_by_writers",
+    ),
+    Mutant(
+        name="hidden-table-seen",
+        file="src/headgate/catalog/rights.py",
+        old="    return _role(caller, name) is not None",
+        new="    return True",
+        harm="Whoever has a credential reads every table.",
+        test="tests/unit/catalog/test_rights.py::test_a_table_that_no_grant_covers_is_not_there",
+    ),
+    # Upsert tables.
+    Mutant(
+        name="first-record-of-a-key",
+        file="src/headgate/tables/upsert.py",
+        old="orderBy(*(column.desc() for column in order))",
+        new="orderBy(*(column.asc() for column in order))",
+        harm="Of several records of a key in one batch the oldest stays.",
+        test="tests/integration/tables/test_upsert.py::test_batches_replace_and_delete_rows[deletion-vectors]",
+    ),
+    Mutant(
+        name="deletion-vector-forgets",
+        file="src/headgate/tables/row_deletes.py",
+        old="            if one.deletes:\n",
+        new="            if False:\n",
+        harm="Data files get a second deletion vector: readers refuse the table, or show replaced rows.",
+        test="tests/integration/tables/test_upsert.py::test_batches_replace_and_delete_rows[deletion-vectors]",
+    ),
+    Mutant(
+        name="index-behind-is-trusted",
+        file="src/headgate/tables/key_places.py",
+        old="        if known == now:",
+        new="        if known is not None:",
+        harm="After a crash between a commit and its index, keys have two rows.",
+        test="tests/integration/tables/test_upsert.py::test_an_index_that_is_behind_the_table_catches_up",
+    ),
+    Mutant(
+        name="index-half-built-is-trusted",
+        file="src/headgate/tables/key_index.py",
+        old="        meta = self._meta() if reflects is not None else {}",
+        new="        meta = self._meta()",
+        harm="After a crash while the key index was built, keys have two rows.",
+        test="tests/unit/tables/test_key_index.py::test_an_index_that_was_being_built_stands_for_no_snapshot",
+    ),
+    Mutant(
+        name="index-mixes-up-files",
+        file="src/headgate/tables/key_index.py",
+        old="        self._next = max(self._paths, default=-1) + 1",
+        new="        self._next = 0",
+        harm="After a restart rows of other keys are deleted: an index entry names another file.",
+        test="tests/unit/tables/test_key_index.py::test_files_keep_their_numbers_when_more_come_after_a_restart",
+    ),
+    Mutant(
+        name="deleted-key-is-live",
+        file="src/headgate/tables/key_index.py",
+        old="        kind, number = _DELETED, 0",
+        new="        kind, number = _LIVE, 0",
+        harm="A batch after a tombstone deletes another key's row.",
+        test="tests/unit/tables/test_key_index.py::test_a_deleted_key_is_known_and_has_no_row",
+    ),
+    Mutant(
+        name="replayed-letter-overwrites",
+        file="src/headgate/tables/orders.py",
+        old="    return replay and (partition != place.partition or offset <= place.offset)",
+        new="    return False",
+        harm="A dead letter that is replayed replaces the newer row of its key.",
+        test="tests/unit/tables/test_orders.py::test_a_replayed_record_is_late_unless_it_follows_in_the_same_partition",
+    ),
+    Mutant(
+        name="older-change-event-overwrites",
+        file="src/headgate/tables/orders.py",
+        old="    return comparable(order, before) and order < before",
+        new="    return comparable(order, before) and order > before",
+        harm="A change event that comes again replaces the newer row of its key.",
+        test="tests/unit/tables/test_orders.py::test_the_position_at_the_source_decides_before_the_offset",
+    ),
+    Mutant(
+        name="deletion-forgotten",
+        file="src/headgate/tables/orders.py",
+        old="    return mark.partition == place.partition and mark.offset > place.offset",
+        new="    return False",
+        harm="A dead letter that is replayed brings back a row that was deleted after it.",
+        test="tests/unit/tables/test_orders.py::test_a_deletion_is_remembered_unless_a_later_record_is_known",
+    ),
+    # Dead letters.
+    Mutant(
+        name="dead-letters-unwritten",
+        file="src/headgate/tables/materialize.py",
+        old="        if self.spec.on_error is OnError.SKIP:",
+        new="        if self.spec.on_error is not OnError.SUSPEND:",
+        harm="Bad records are counted, and are neither rows nor dead letters: nobody can replay them.",
+        test="tests/unit/tables/test_batch_order.py::test_dead_letters_are_written_before_the_batch_is_committed",
+    ),
+    Mutant(
+        name="dead-letters-by-offset-alone",
+        file="src/headgate/tables/dead_letters.py",
+        old='["partition", "offset"], "left_anti"',
+        new='["offset"], "left_anti"',
+        harm="A retry loses good records that share an offset with a dead letter of another partition.",
+        test="tests/integration/tables/test_dead_letters.py::test_a_retry_finds_what_is_dead_already[published]",
+    ),
+    Mutant(
+        name="dead-letters-of-a-retry-forgotten",
+        file="src/headgate/tables/materialize.py",
+        old="        retried = self._begun is not None and self._dead is not None",
+        new="        retried = False",
+        harm="A record is a dead letter and a row: the retry could read it.",
+        test="tests/integration/tables/test_dead_letters.py::test_a_retry_finds_what_is_dead_already[published]",
+    ),
+    Mutant(
+        name="dead-letters-of-a-replaced-engine",
+        file="src/headgate/tables/dead_letters.py",
+        old="            if snapshot.summary().get(ENGINE_KEY) != self._engine:",
+        new="            if False:",
+        harm="An engine that was stopped and woken adds dead letters for records that are rows.",
+        test="tests/unit/tables/test_dead_letters.py::test_an_engine_whose_claim_was_replaced_writes_nothing",
+    ),
+    Mutant(
+        name="dead-letters-of-a-batch-rolled-back",
+        file="src/headgate/tables/dead_letters.py",
+        old=(
+            "    if any(now.offsets.get(partition, 0) < offset for partition, offset in "
+            "begun.offsets.items()):"
+        ),
+        new="    if False:",
+        harm="After a rollback a batch takes the end of one that never was, past its bounds.",
+        test="tests/unit/tables/test_dead_letters.py::test_a_batch_that_the_table_is_not_in_has_no_rest",
+    ),
+    Mutant(
+        name="dead-letters-of-the-topic-before",
+        file="src/headgate/tables/dead_letters.py",
+        old="    if (begun.cluster_id, begun.topic_id) != (now.cluster_id, now.topic_id):",
+        new="    if False:",
+        harm="A topic that was created again is read up to the old topic's offsets.",
+        test="tests/unit/tables/test_dead_letters.py::test_a_batch_that_the_table_is_not_in_has_no_rest",
+    ),
+    # Columns.
+    Mutant(
+        name="rename-hits-the-new-field",
+        file="src/headgate/tables/renames.py",
+        old=(
+            "                    applies = rename.below is None or schema_id is None or schema_id < "
+            "rename.below"
+        ),
+        new="                    applies = True",
+        harm="A new field under an old name is written into the renamed column.",
+        test="tests/unit/tables/test_renames.py::test_an_alias_renames_for_older_schemas_only",
+    ),
+    Mutant(
+        name="field-numbers-ignored",
+        file="src/headgate/tables/renames.py",
+        old="            if beside and other == number and old not in here:",
+        new="            if beside and old not in here:",
+        harm=(
+            "A Protobuf field that is new is taken for one that was removed: its values go into that column."
+        ),
+        test="tests/unit/tables/test_renames.py::test_protobuf_fields_keep_their_numbers",
+    ),
+    Mutant(
+        name="decimals-are-rounded",
+        file="src/headgate/decode/project.py",
+        old="            return found.scale == wanted.scale and found.precision <= wanted.precision",
+        new="            return found.precision <= wanted.precision",
+        harm="Decimals of another scale are rounded without a word.",
+        test="tests/unit/decode/test_fits.py::test_widening_is_exact_or_not_at_all",
+    ),
+    Mutant(
+        name="delta-columns-by-name",
+        file="src/headgate/delta/schema.py",
+        old="        if field_id not in held and place in by_place:",
+        new="        if False:",
+        harm="A column that takes an old name shows the old column's values to readers of Delta.",
+        test="tests/unit/delta/test_schema.py::test_what_a_file_holds_against_what_is_asked_for",
+    ),
+    Mutant(
+        name="delta-column-ids",
+        file="src/headgate/delta/schema.py",
+        old='{ID_KEY: one["id"], PHYSICAL_KEY: physical}',
+        new="{ID_KEY: len(found) + 1, PHYSICAL_KEY: physical}",
+        harm="Readers of Delta that find columns by id see other columns' values.",
+        test="tests/unit/delta/test_schema.py::test_columns_are_mapped_by_id_and_named_as_in_the_files",
+    ),
+    # The Delta log.
+    Mutant(
+        name="delta-keeps-removed-files",
+        file="src/headgate/tables/mirror.py",
+        old="        found.removed = [unquote(path) for path in state.files if path not in listed]",
+        new="        found.removed = []",
+        harm="After a rollback readers of Delta still see the rows that were rolled back.",
+        test="tests/unit/tables/test_mirror.py::test_files_that_are_gone_are_removed_and_new_ones_added",
+    ),
+    Mutant(
+        name="delta-keeps-earlier-vectors",
+        file="src/headgate/tables/mirror.py",
+        old="                before is not None and deletes_of(before) != self._source.deletes_tag(deletes)",
+        new="                before is not None and deletes_of(before) is None and deletes",
+        harm="Readers of Delta see rows that were deleted since the file's first deletion vector.",
+        test="tests/unit/tables/test_mirror.py::test_a_file_whose_deleted_rows_changed_gets_another_vector",
+    ),
+    Mutant(
+        name="delta-keeps-deleted-rows",
+        file="src/headgate/delta/actions.py",
+        old='    if vector is not None:\n        said["deletionVector"] = vector\n    return {"add": said}',
+        new='    return {"add": said}',
+        harm="Readers of Delta see rows that were replaced or deleted.",
+        test="tests/unit/delta/test_log.py::test_vectors_replace_each_other",
+    ),
+    Mutant(
+        name="delta-vector-of-another-file",
+        file="src/headgate/delta/vectors.py",
+        old='            "offset": len(data),',
+        new='            "offset": len(_VERSION),',
+        harm="Readers of Delta lose rows: a file's deletion vector is that of another.",
+        test="tests/unit/delta/test_vectors.py::test_each_is_found_where_the_log_says",
+    ),
+    Mutant(
+        name="delta-vector-unchecked",
+        file="src/headgate/delta/vectors.py",
+        old=" or _LENGTH.pack(binascii.crc32(body)) != data[-4:]:",
+        new=":",
+        harm="A damaged deletion vector is copied into the Delta log.",
+        test="tests/unit/delta/test_vectors.py::test_damage_is_noticed",
+    ),
+    Mutant(
+        name="delta-version-made-twice",
+        file="src/headgate/delta/files.py",
+        old="            os.link(temporary, self._root / name)\n",
+        new="            (self._root / name).write_bytes(temporary.read_bytes())\n",
+        harm="Of two engines one replaces the other's version of the Delta log.",
+        test="tests/unit/delta/test_log.py::test_a_version_is_made_once",
+    ),
+    # Maintenance.
+    Mutant(
+        name="young-orphans-removed",
+        file="src/headgate/maintain/clean.py",
+        old="    if seconds < 0 or (seconds < YOUNGEST_ORPHAN_SECONDS and not force):",
+        new="    if seconds < 0:",
+        harm="A clean-up removes files of a commit under way: the table cannot be read.",
+        test="tests/unit/maintain/test_thresholds.py::test_young_files_are_cleaned_by_force_only",
+    ),
+    Mutant(
+        name="tag-at-the-newest-position",
+        file="src/headgate/maintain/expire.py",
+        old="    for snapshot in ancestors[count - 1 :]:",
+        new="    for snapshot in ancestors:",
+        harm="Put back after an expiry, the table skips the records in between.",
+        test="tests/unit/maintain/test_expire.py::test_the_tag_goes_to_the_position_of_the_oldest_snapshot_that_stays",
+    ),
+    Mutant(
+        name="tag-without-a-position",
+        file="src/headgate/maintain/expire.py",
+        old="    if carrier is None or POSITION_KEY not in carrier.summary():",
+        new="    if carrier is None:",
+        harm="An expiry takes the last snapshot that has the position.",
+        test="tests/unit/maintain/test_expire.py::test_nothing_is_expired_where_no_snapshot_has_a_position",
+    ),
+    Mutant(
+        name="tag-unmoved-before-expiry",
+        file="src/headgate/maintain/expire.py",
+        old="        _move_tag(table, topic, carrier)\n        failpoint",
+        new="        failpoint",
+        harm="After an expiry that a crash cut short the table does not know where it stands, and stops.",
+        test="tests/unit/maintain/test_expire.py::test_the_tag_is_moved_before_snapshots_expire",
+    ),
+    # Statements.
+    Mutant(
+        name="batch-without-a-marker",
+        file="src/headgate/kafka/transactional.py",
+        old="            self._mark(batch)\n",
+        new="",
+        harm="A batch that is tried again after a crash is written twice.",
+        test="tests/integration/kafka/test_transactional.py::test_a_batch_that_is_repeated_does_nothing",
+    ),
+    Mutant(
+        name="marker-read-before-the-fence",
+        file="src/headgate/kafka/transactional.py",
+        old=(
+            '            self._persist(self._producer.init_transactions, "begin to write")\n'
+            "            self._last = read_marker(self._link, markers_topic, self._key)\n"
+        ),
+        new=(
+            "            self._last = read_marker(self._link, markers_topic, self._key)\n"
+            '            self._persist(self._producer.init_transactions, "begin to write")\n'
+        ),
+        harm="A batch that the older of two writers commits meanwhile is written twice.",
+        test="tests/integration/kafka/test_transactional.py::test_an_older_writer_cannot_commit_while_the_marker_is_read",
+    ),
+    Mutant(
+        name="marker-behind-an-open-transaction",
+        file="src/headgate/kafka/markers.py",
+        old="    _await_decided(link, place, end)\n    consumer",
+        new="    consumer",
+        harm=(
+            "A marker that is hidden by another's open transaction is not found: its batch is written twice."
+        ),
+        test="tests/integration/kafka/test_transactional.py::test_a_marker_behind_anothers_open_transaction_is_read_when_that_is_decided",
+    ),
+    Mutant(
+        name="watermark-of-the-fastest",
+        file="src/headgate/statements/clock.py",
+        old="        return min(known) - self.delay_ms if len(known) == len(times) else None",
+        new="        return max(known) - self.delay_ms if len(known) == len(times) else None",
+        harm="Rows of a partition that is behind are late, and dropped.",
+        test="tests/unit/statements/test_clock.py::test_the_slowest_partition_says_how_far_it_is",
+    ),
+    Mutant(
+        name="watermark-without-the-unseen",
+        file="src/headgate/statements/clock.py",
+        old="        return min(known) - self.delay_ms if len(known) == len(times) else None",
+        new="        return min(known) - self.delay_ms if known else None",
+        harm="Rows of a partition that nothing was read from yet are late, and dropped.",
+        test="tests/unit/statements/test_clock.py::test_the_slowest_partition_says_how_far_it_is",
+    ),
+    Mutant(
+        name="idle-partition-holds-all",
+        file="src/headgate/statements/clock.py",
+        old=(
+            "        return [state for state in self.partitions.values() if now - state.heard_at < "
+            "self.idle_seconds]"
+        ),
+        new="        return list(self.partitions.values())",
+        harm="One partition without records holds every window open.",
+        test="tests/unit/statements/test_clock.py::test_a_silent_partition_does_not_count",
+    ),
+    Mutant(
+        name="backlog-is-idle",
+        file="src/headgate/statements/clock.py",
+        old="            if offsets > 0:\n",
+        new="            if False:\n",
+        harm="Rows of a partition that waits for its turn are late, and dropped.",
+        test="tests/unit/statements/test_clock.py::test_a_partition_with_a_backlog_is_not_silent",
+    ),
+    Mutant(
+        name="watermark-goes-back",
+        file="src/headgate/statements/clock.py",
+        old="            self.reached = max(self.reached or 0, min(known))",
+        new="            self.reached = min(known)",
+        harm="Windows that were closed are opened and written again.",
+        test="tests/unit/statements/test_clock.py::test_the_slowest_input_that_is_awake_counts",
+    ),
+    Mutant(
+        name="late-rows-uncounted",
+        file="src/headgate/statements/progress.py",
+        old='            self.late_rows += operator.get("numRowsDroppedByWatermark") or 0',
+        new="            del operator",
+        harm="Late rows are dropped and nobody is told.",
+        test="tests/unit/statements/test_progress.py::test_totals_go_on",
+    ),
+)
