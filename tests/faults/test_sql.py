@@ -264,7 +264,7 @@ class Drill:
 
 @contextmanager
 def engine(services: Services) -> Iterator[Process]:
-    quick = {"HEADGATE_STATEMENTS__INTERVAL": "0.4s", "HEADGATE_STATEMENTS__TASKS": "2"}
+    quick = {"HEADGATE_STATEMENTS__INTERVAL": "0.7s", "HEADGATE_STATEMENTS__TASKS": "2"}
     with services.process("headgate.engine", **quick) as process:
 
         def ready() -> bool:
