@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -16,6 +17,13 @@ class Wrong(Exception):
 
 class Number(str):
     """A number as it is written."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """Any JSON, where the schema says nothing: the reader has it as text."""
+
+    value: Any
 
 
 def value_of(schema: dict[str, Any], body: bytes) -> Any:
@@ -56,7 +64,7 @@ def _read(schema: dict[str, Any], found: Any) -> Any:
         case "object" if isinstance(found, dict):
             return _object(schema, found)
         case None:
-            return found
+            return Document(found)
     raise Wrong
 
 
