@@ -11,7 +11,7 @@ import headgate
 ROOT = Path(headgate.__file__).parent
 # From the ground up. A part may import from itself and from the layers below its own.
 LAYERS = [
-    {"errors", "failpoints", "__init__"},
+    {"errors", "failpoints", "backoff", "__init__"},
     {"model", "jvm", "partition"},
     {"options"},
     {"config"},

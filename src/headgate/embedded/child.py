@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from headgate.backoff import Backoff
 from headgate.embedded.process import Identity, end_group, group_members, kill_group
 from headgate.errors import TerminalError
 
-FIRST_DELAY = 0.5
-LONGEST_DELAY = 30.0
+BACKOFF = Backoff(0.5, 30.0)
 HEALTHY_SECONDS = 60.0
 MAX_LOG_BYTES = 20 * 1024 * 1024
 TAIL_LINES = 15
@@ -52,7 +52,7 @@ class Phase(Enum):
 
 def delay_after(deaths: int) -> float:
     """How long to wait before another start, after this many deaths in a row."""
-    return float(min(FIRST_DELAY * 2 ** (deaths - 1), LONGEST_DELAY))
+    return BACKOFF.after(deaths)
 
 
 @dataclass

@@ -5,8 +5,9 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from typing import Protocol
 
 from pyspark.sql import SparkSession
 
@@ -17,6 +18,7 @@ from headgate.engine.loop import Loop
 from headgate.engine.publish import KafkaPublisher
 from headgate.engine.source import KafkaSource
 from headgate.engine.statements import StatementLoop
+from headgate.engine.task import BACKOFF
 from headgate.errors import TransientError
 from headgate.kafka.access import SPARK_REDACTION
 from headgate.maintain.service import Maintenance
@@ -75,19 +77,56 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
         threading.Thread(target=publisher.run, args=(ended,), name="publication", daemon=True).start()
         log.info("ready")
         try:
-            while not stop.is_set():
-                if not store.keep(NAME, instance, "ready"):
-                    log.warning("another engine has taken over; this one steps down")
-                    break
-                if driver.ended is not None:
-                    log.error("the driver's JVM ended with %s", driver.ended)
-                    return 1
-                loop.tick()
-                loop.rest(settings.engine.tick_seconds)
+            return attend(
+                loop,
+                lambda: store.keep(NAME, instance, "ready"),
+                lambda: driver.ended,
+                stop,
+                settings.engine.tick_seconds,
+            )
         finally:
             ended.set()
             loop.close()
             statements.join()
+
+
+class Rounds(Protocol):
+    """The tables as they are looked after: `Loop`."""
+
+    def tick(self) -> None: ...
+
+    def rest(self, seconds: float) -> None: ...
+
+
+def attend(
+    loop: Rounds,
+    keep: Callable[[], bool],
+    driver_ended: Callable[[], int | None],
+    stop: threading.Event,
+    tick_seconds: float,
+) -> int:
+    """Round after round, until told to stop or another engine has taken over (0), or the JVM is gone (1).
+
+    `keep` says that this engine lives, and whether it still is the one. A round that raises, whatever it met,
+    is followed by another: batches that run go on meanwhile, and commits of a replaced engine are refused.
+    """
+    failures = 0
+    while not stop.is_set():
+        try:
+            if not keep():
+                log.warning("another engine has taken over; this one steps down")
+                return 0
+            if (code := driver_ended()) is not None:
+                log.error("the driver's JVM ended with %s", code)
+                return 1
+            loop.tick()
+            loop.rest(tick_seconds)
+            failures = 0
+        except Exception:
+            failures += 1
+            pause = BACKOFF.after(failures)
+            log.exception("tables are looked at again in %.1f s", pause)
+            stop.wait(pause)
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from headgate.backoff import Backoff
 from headgate.config import Statements as StatementSettings
 from headgate.errors import StatementFailed, TerminalError, TransientError
 from headgate.kafka.access import KafkaAccess
@@ -34,8 +35,7 @@ from headgate.store import StatementRecord, Statements
 
 log = logging.getLogger(__name__)
 
-FIRST_RETRY_SECONDS = 0.5
-LONGEST_RETRY_SECONDS = 30.0
+BACKOFF = Backoff(0.5, 30.0)
 # Failures in a row after which a statement that still tries is called Failed.
 FAILED_AFTER = 8
 # How long it has to run for the next failure to be the first again.
@@ -209,8 +209,7 @@ class StatementLoop:
             self._statements.end(task.record.id, StatementState.FAILED, str(error), detail)
             return
         task.failures += 1
-        pause = min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** (task.failures - 1))
-        task.retry_at = time.monotonic() + pause
+        task.retry_at = time.monotonic() + BACKOFF.after(task.failures)
         if isinstance(error, TransientError):
             log.warning("Statement '%s' tries again: %s", name, error)
             said = str(error)

@@ -5,11 +5,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from headgate.backoff import Backoff
 from headgate.model import Position, TableState
 from headgate.tables.materialize import BatchReport, Materializer, TopicView
 
 FIRST_RETRY_SECONDS = 0.5
 LONGEST_RETRY_SECONDS = 30.0
+BACKOFF = Backoff(FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS)
 # Failures in a row after which a table that still retries is called Failed.
 FAILED_AFTER = 8
 
@@ -107,8 +109,7 @@ class TableTask:
 
     def failed(self, now: float) -> None:
         self.failures += 1
-        wait = min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** (self.failures - 1))
-        self.retry_at = now + wait
+        self.retry_at = now + BACKOFF.after(self.failures)
 
     def detail(self, view: TopicView | None) -> dict[str, Any]:
         """What `table show` knows beside state and reason; the last known ends when there is no new look."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from headgate.backoff import Backoff
 from headgate.errors import (
     ConfigError,
     HeadgateError,
@@ -28,8 +29,7 @@ from headgate.store import (
 
 log = logging.getLogger(__name__)
 
-FIRST_RETRY_SECONDS = 1.0
-LONGEST_RETRY_SECONDS = 60.0
+BACKOFF = Backoff(1.0, 60.0)
 # How often an entry is looked at although nothing has changed here: somebody may have changed it there.
 VERIFY_SECONDS = 300.0
 ENDING = ("disabled", "purged")
@@ -55,8 +55,7 @@ class Patience:
 
     def failed(self) -> None:
         self.failures += 1
-        wait = min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** min(self.failures - 1, 10))
-        self.retry_at = time.monotonic() + wait
+        self.retry_at = time.monotonic() + BACKOFF.after(self.failures)
 
 
 class Worker:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.backoff import Backoff
 from headgate.embedded.child import ChildSpec, Phase
 from headgate.embedded.process import Identity, group_members
 from headgate.embedded.supervisor import Supervisor
@@ -128,7 +129,7 @@ def test_asked_twice_it_waits_for_nobody(supervise: Supervise, spec: Spec) -> No
 def test_a_start_that_leads_nowhere_names_the_child_and_shows_its_log(
     supervise: Supervise, spec: Spec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.embedded.child.FIRST_DELAY", 0.01)
+    monkeypatch.setattr("headgate.embedded.child.BACKOFF", Backoff(0.01, 30.0))
     supervisor = supervise(spec("first"), spec("engine", "mortal"))
 
     with pytest.raises(TerminalError, match=r"The engine ended 5 times before it was ready") as failure:

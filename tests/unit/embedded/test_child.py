@@ -58,3 +58,7 @@ def test_the_tail_is_the_last_lines(tmp_path: Path) -> None:
     log.write_text("".join(f"line {n}\n" for n in range(10_000)))
 
     assert tail(log, lines=2) == "line 9998\nline 9999"
+
+
+def test_a_child_that_died_often_is_started_again() -> None:
+    assert delay_after(2_000) == delay_after(20)

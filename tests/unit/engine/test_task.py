@@ -128,3 +128,11 @@ def test_back_off_grows_to_a_bound(failures: int) -> None:
     for _ in range(failures):
         task.failed(now=0)
     assert task.retry_at == min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** (failures - 1))
+
+
+def test_an_outage_of_many_hours_is_waited_out() -> None:
+    """At 30 s each, 1,025 failures are about nine hours."""
+    task = opened(5)
+    for _ in range(2_000):
+        task.failed(now=0)
+    assert task.retry_at == LONGEST_RETRY_SECONDS
