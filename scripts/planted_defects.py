@@ -711,21 +711,37 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="idle-partition-holds-all",
         file="src/headgate/statements/clock.py",
-        old=(
-            "        return [state for state in self.partitions.values() if now - state.heard_at < "
-            "self.idle_seconds]"
-        ),
-        new="        return list(self.partitions.values())",
+        old="            if state.waits or state.waits is None or now - state.heard_at < self.idle_seconds\n",
+        new="            if True\n",
         harm="One partition without records holds every window open.",
         test="tests/unit/statements/test_clock.py::test_a_silent_partition_does_not_count",
     ),
     Mutant(
         name="backlog-is-idle",
         file="src/headgate/statements/clock.py",
-        old="            if offsets > 0:\n",
-        new="            if False:\n",
+        old="            if state.waits or state.waits is None or now - state.heard_at < self.idle_seconds\n",
+        new="            if now - state.heard_at < self.idle_seconds\n",
         harm="Rows of a partition that waits for its turn are late, and dropped.",
-        test="tests/unit/statements/test_clock.py::test_a_partition_with_a_backlog_is_not_silent",
+        test=(
+            "tests/unit/statements/test_event_time.py::"
+            "test_a_partition_with_a_backlog_that_has_no_turn_in_a_long_batch_is_not_idle"
+        ),
+    ),
+    Mutant(
+        name="silence-while-a-batch-runs",
+        file="src/headgate/statements/event_time.py",
+        old='            if query.status["isTriggerActive"]:\n                return\n',
+        new="",
+        harm="A batch longer than the idle timeout throws the watermark to the fastest partition.",
+        test="tests/unit/statements/test_event_time.py::test_no_look_counts_while_a_batch_runs",
+    ),
+    Mutant(
+        name="silence-as-of-the-end-of-a-batch",
+        file="src/headgate/statements/clock.py",
+        old="        reached = self.watermark(self.calm_at)\n",
+        new="        reached = self.watermark(now)\n",
+        harm="A partition without rows in a long batch counts as silent, and its next rows are late.",
+        test="tests/unit/statements/test_event_time.py::test_silence_is_asked_as_of_the_start_of_a_batch",
     ),
     Mutant(
         name="watermark-goes-back",

@@ -23,17 +23,19 @@ class EventTime:
     def __init__(self) -> None:
         self._clock = Clock()
         self._lock = threading.Lock()
+        self._ran = -1
         #: A topic has partitions that the scans do not know: event time stands still until they do.
         self.outgrown = False
 
     def watch(self, scan: str, source: SourceClock, before: "EventTime | None" = None) -> None:
         """`before`: the clock of an earlier run, whose records do not come again."""
         self._clock.sources[scan] = source
+        self._clock.calm_at = time.monotonic()
         if before is not None and (known := before._clock.sources.get(scan)) is not None:
             seen = {p: state.seen for p, state in known.partitions.items() if state.seen is not None}
-            source.see(seen, {}, time.monotonic())
+            source.see(seen, time.monotonic())
 
-    def batch_ran(self, query: StreamingQuery) -> None:
+    def batch_ran(self, query: StreamingQuery, number: int) -> None:
         """In the thread of a batch, after its rows have passed: what it has shown counts for the next one."""
         if not self._clock.sources:
             return
@@ -44,33 +46,38 @@ class EventTime:
             for scan in self._clock.sources:
                 row = observed.get(scan)
                 if row.isDefined():
-                    self._see(scan, json.loads(row.get().json()), {}, now)
-            reached = self._reached(now)
+                    self._see(scan, json.loads(row.get().json()), now)
+            self._ran = number
+            reached = self._clock.batch_ended(now)
         tracker = execution.watermarkTracker()
-        if reached is not None and reached > tracker.currentWatermark():
+        if not self.outgrown and reached is not None and reached > tracker.currentWatermark():
             tracker.setWatermark(reached)
 
-    def heard(self, scan: str, behind: Mapping[int, int]) -> None:
-        """How many offsets of each partition waited when the last batch began."""
+    def heard(self, scan: str, behind: Mapping[int, int], number: int) -> None:
+        """How many offsets of each partition waited when batch `number` began."""
         with self._lock:
-            if scan in self._clock.sources:
-                self._see(scan, {}, behind, time.monotonic())
+            # What is told of an earlier batch than the last one says nothing of what waits now.
+            if scan in self._clock.sources and number >= self._ran:
+                self._clock.sources[scan].hear(behind, time.monotonic())
 
     def look(self, query: StreamingQuery) -> None:
         """Between two batches: has a silence become long enough?"""
-        if not self._clock.sources:
+        if not self._clock.sources or self.outgrown or query.status["isTriggerActive"]:
             return
-        with self._lock:
-            reached = self._reached(time.monotonic())
         execution = _execution(query)
         tracker = execution.watermarkTracker()
         # There is none before Spark has read the checkpoint, and nothing to do before a first batch.
-        if reached is None or tracker is None or reached <= tracker.currentWatermark():
+        if tracker is None or execution.lastExecution() is None:
             return
         lock = execution.awaitProgressLock()
         lock.lock()
         try:
-            if not query.status["isTriggerActive"] and execution.lastExecution() is not None:
+            # While a batch runs, nobody is heard: that is no silence.
+            if query.status["isTriggerActive"]:
+                return
+            with self._lock:
+                reached = self._clock.rest(time.monotonic())
+            if reached is not None and reached > tracker.currentWatermark():
                 # Spark has asked itself whether the next batch is due, and remembers by which watermark.
                 execution.lastExecution().watermarkPropagator().purge(2**62)
                 tracker.setWatermark(reached)
@@ -78,20 +85,17 @@ class EventTime:
             lock.unlock()
 
     def watermarks(self) -> dict[str, int | None]:
-        now = time.monotonic()
         with self._lock:
-            return {scan: source.watermark(now) for scan, source in self._clock.sources.items()}
+            as_of = self._clock.calm_at
+            return {scan: source.watermark(as_of) for scan, source in self._clock.sources.items()}
 
-    def _see(self, scan: str, observed: Mapping[str, Any], behind: Mapping[int, int], now: float) -> None:
+    def _see(self, scan: str, observed: Mapping[str, Any], now: float) -> None:
         if observed.get(OTHERS):
             self.outgrown = True
         times = {
             int(key): int(value) for key, value in observed.items() if key.isdigit() and value is not None
         }
-        self._clock.sources[scan].see(times, behind, now)
-
-    def _reached(self, now: float) -> int | None:
-        return None if self.outgrown else self._clock.watermark(now)
+        self._clock.sources[scan].see(times, now)
 
 
 def _execution(query: StreamingQuery) -> Any:

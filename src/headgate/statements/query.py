@@ -182,7 +182,7 @@ class StatementQuery:
         if not self._looked_at_ends:
             self._look_at_ends()
         self._sink(rows, number)
-        self._event_time.batch_ran(self._query)
+        self._event_time.batch_ran(self._query, number)
 
     def _look_at_ends(self) -> None:
         """Spark's Kafka source falls over its own metrics after a batch that is done again at the beginning
@@ -330,7 +330,7 @@ class StatementQuery:
             scans = [seen.get(name) or {} for name, topic in self._scans.items() if not is_reserved(topic)]
             self.totals.add(told, scans, self._left(seen))
         for name, topic in self._scans.items():
-            self._event_time.heard(name, self.progress.behind.get(topic, {}))
+            self._event_time.heard(name, self.progress.behind.get(topic, {}), int(told["batchId"]))
 
     def watermarks(self) -> dict[str, int | None]:
         """By topic, how far event time is there."""
