@@ -48,6 +48,33 @@ def test_a_partition_that_is_ahead_makes_no_others_late(bench: Bench) -> None:
     assert found == expected
 
 
+def test_batches_longer_than_the_idle_timeout_drop_no_row(bench: Bench) -> None:
+    """Two partitions with ten hours between them, read side by side: neither is ever silent."""
+    source = bench.events(watermark=NOW)
+    rows = {
+        partition: [event(n, f"p{partition}", seconds=hours * 3600 + n * 2) for n in range(2000)]
+        for partition, hours in ((0, 0), (1, 10))
+    }
+    for partition, some in rows.items():
+        bench.send(source.name, some, partition)
+    plan = counts(source)
+    output = bench.output(plan)
+    query = bench.query(plan, output, bench.running(max_rows=500, idle_seconds=0.2))
+    query.start()
+    bench.until_read(query, 4000)
+    expected: dict[tuple[int, str], int] = {}
+    for row in (*rows[0], *rows[1]):
+        at = (row["ts"] // 1000 // 60 * 60, row["who"])
+        expected[at] = expected.get(at, 0) + 1
+    # The last window of all stays open: nobody has said that its minute is over.
+    bench.until(query, "the windows", lambda: query.totals.rows_out >= len(expected) - 1)
+    query.stop()
+    assert query.totals.late_rows == 0
+    found = by_window(bench.values(output.topic))
+    assert found == {at: expected[at] for at in found}
+    assert len(found) >= len(expected) - 1
+
+
 def test_a_silent_partition_holds_the_others_up_until_it_is_idle(bench: Bench) -> None:
     source = bench.events(watermark=Watermark("ts", 5000))
     plan = counts(source)
