@@ -1,9 +1,11 @@
 """Every function, against answers that were computed by hand. All of them are columns of one query."""
 
+import random
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from headgate.sql.planner import Options, Plan, plan
@@ -23,7 +25,8 @@ def planned(columns: str) -> Plan:
 
 
 @pytest.fixture(scope="module")
-def answers(running: Running) -> list[Any]:
+def answers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    running = Running(spark, tmp_path_factory.mktemp("answers"), random.Random(7))
     made = planned(", ".join(f"{expression} AS c{place}" for place, (expression, _) in enumerate(ANSWERS)))
     session = running.session(made)
     schema = StructType([*COLUMNS.fields, *(StructField(n, k) for n, k in SYSTEM.items())])
