@@ -63,6 +63,15 @@ def _counted_left(facts: Facts) -> list[tuple[Any, ...]]:
     ]
 
 
+def _bag_left(facts: Facts) -> list[tuple[Any, ...]]:
+    matches = groups(facts.r, lambda r: r["id"])
+    found = []
+    for k, rows in groups(facts.f, lambda r: r["k"]).items():
+        stars = [[r["stars"] for r in matches.get(f["h"], [])] for f in rows]
+        found.append((k, sum(len(s) or 1 for s in stars), sum(map(len, stars)), sum(map(sum, stars))))
+    return found
+
+
 def _windows_joined(facts: Facts) -> list[tuple[Any, ...]]:
     hotels = facts.current("h", "h")
     rows = groups([d for d in _rows(facts) if d["h"] in hotels], lambda r: (r.t // 10 * 10, r["h"]))
@@ -163,6 +172,12 @@ _CHANGING = {
         "SELECT f.k, COUNT(*) AS n, COUNT(h.n) AS m, SUM(f.v) AS s FROM f AS f LEFT JOIN h AS h ON h.h = f.h "
         "GROUP BY f.k",
         _counted_left,
+        ("k",),
+    ),
+    "bag-left": Case(
+        "SELECT f.k, COUNT(*) AS n, COUNT(r.stars) AS m, COALESCE(SUM(r.stars), 0) AS s FROM f AS f "
+        "LEFT JOIN r AS r ON r.id = f.h GROUP BY f.k",
+        _bag_left,
         ("k",),
     ),
     "windows-of-a-lookup": Case(

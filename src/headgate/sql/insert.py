@@ -21,7 +21,7 @@ def plan_insert(
 ) -> Plan:
     """The plan of INSERT INTO: its columns are the table's, in the table's order."""
     options = options or Options()
-    found = planned(insert.query, tables, options)
+    found = planned(insert.query, tables, options, target.by_key)
     return _into(found, target, insert.columns, options)
 
 
@@ -32,7 +32,8 @@ def plan_create(
     options = options or Options()
     if create.query is None:
         return _table(create, StructType([_field(create, c.name) for c in create.columns])), None
-    found = planned(create.query, tables, options)
+    by_key = bool(create.primary_key) and changelog_of(create) != "append"
+    found = planned(create.query, tables, options, by_key)
     if create.columns:
         columns = StructType([_field(create, c.name) for c in create.columns])
     else:
@@ -99,7 +100,7 @@ def changelog_of(create: CreateTable) -> Changelog:
 def _into(found: Planned, target: TableInfo, listed: tuple[str, ...], options: Options) -> Plan:
     if found.limit is not None:
         raise InvalidRequest("LIMIT has no place in a statement that runs for ever.", "Leave it out.")
-    matched = _match(found.columns, target, listed)
+    matched = _match(found, target, listed)
     relation = _fitting(found, matched, target)
     columns: list[tuple[str, Typed]] = []
     for field in target.columns.fields:
@@ -120,10 +121,10 @@ def _into(found: Planned, target: TableInfo, listed: tuple[str, ...], options: O
     return finish(relation, columns, options, found.warnings)
 
 
-def _match(columns: list[tuple[str, Typed]], target: TableInfo, listed: tuple[str, ...]) -> dict[str, Typed]:
+def _match(found: Planned, target: TableInfo, listed: tuple[str, ...]) -> dict[str, Typed]:
     """Values by the table's columns: as listed; else by name when the names are the table's, else by
     position."""
-    names = target.columns.names
+    columns, names = found.columns, target.columns.names
     if listed:
         unknown = [name for name in listed if name not in names]
         if unknown:
@@ -133,6 +134,13 @@ def _match(columns: list[tuple[str, Typed]], target: TableInfo, listed: tuple[st
         check_names(list(listed))
         wanted: list[str] = list(listed)
     elif sorted(name for name, _ in columns) == sorted(names):
+        given = [name for name, _ in columns]
+        if given != names:
+            found.selects.warn(
+                f"The columns of the query ({', '.join(given)}) have the names of the columns of table "
+                f"'{target.name}' ({', '.join(names)}), in another order: they go by name, not by position. "
+                "Columns after the table's name say which goes where: INSERT INTO t (a, b) SELECT …."
+            )
         return dict(columns)
     else:
         wanted = names
@@ -149,8 +157,8 @@ def _match(columns: list[tuple[str, Typed]], target: TableInfo, listed: tuple[st
 def _checked(value: Typed, name: str, target: TableInfo, relation: Relation) -> Typed:
     """The value, or an error that says which record had none."""
     message = text(f"column '{name}' of table '{target.name}' is NOT NULL, and a row has NULL")
-    if len(relation.coordinates) == 2:
-        partition, offset = (quote(ref) for ref in relation.coordinates)
+    if len(relation.coordinates) in (2, 3):
+        partition, offset = (quote(ref) for ref in relation.coordinates[:2])
         message = f"concat({message}, ': partition ', {partition}, ', offset ', {offset})"
     # A delete has nothing but its key; a row that is taken back was there whole.
     deletes = relation.op is not None and relation.sign is None

@@ -37,9 +37,10 @@ class Between:
 
 
 def join(
-    selects: Selects, left: Relation, tree: exp.Join, conditions: list[exp.Expr]
+    selects: Selects, left: Relation, tree: exp.Join, conditions: list[exp.Expr], as_is: bool
 ) -> tuple[Relation, list[exp.Expr]]:
-    """`left` with another table; of the WHERE, what is no condition of this join is left."""
+    """`left` with another table; of the WHERE, what is no condition of this join is left. `as_is`: but for
+    the WHERE, the rows go as they are into a table that keeps the last row of each key."""
     how = _how(tree)
     if isinstance(tree.this, exp.Table) and tree.this.args.get("version") is not None:
         left, conditions = dedup.kept(selects, left, conditions)
@@ -74,7 +75,11 @@ def join(
     if left.changes or right.changes or (how == "left" and not bounds):
         for side in (left, right):
             selects.check_waiting(side, "JOIN")
-        return changing.join(selects, left, right, how, own, bool(bounds), tree), conditions
+        if as_is:
+            # The last row of a key is the last of those that are not left out.
+            left, conditions = _filtered(selects, left, right, conditions)
+        last_counts = as_is and not conditions
+        return changing.join(selects, left, right, how, own, bool(bounds), last_counts, tree), conditions
     for side in (left, right):
         selects.check_plain(side, "JOIN")
     bound, ttl = _time_bound(selects, left, right, bounds, how, tree)
@@ -92,6 +97,19 @@ def join(
         stateful=True,
     )
     return joined, conditions
+
+
+def _filtered(
+    selects: Selects, left: Relation, right: Relation, conditions: list[exp.Expr]
+) -> tuple[Relation, list[exp.Expr]]:
+    """The left's rows without those that a condition on them alone leaves out, and the other conditions."""
+    others: list[exp.Expr] = []
+    for condition in conditions:
+        if condition.find(exp.Query) is None and sides_of(condition, left.scope, right.scope) == {"left"}:
+            left = selects.filter(left, selects.compiler(left.scope).condition(condition))
+        else:
+            others.append(condition)
+    return left, others
 
 
 def within(

@@ -14,10 +14,9 @@ from pyspark.sql.types import DataType
 from headgate.sql import stages
 from headgate.sql.conditions import all_of
 from headgate.sql.operators import Building, Operator, col, unmarked, unpacked, with_secrets, without_secrets
-from headgate.sql.relation import Relation
+from headgate.sql.relation import Relation, coordinate_type
 from headgate.sql.scope import Attribute, Scope, under
 from headgate.sql.stateful import FOR_EVER
-from headgate.sql.tables import OFFSET, PARTITION, SYSTEM
 from headgate.sql.typed import Typed
 from headgate.sql.types import BOOLEAN, STRING, quote
 from headgate.sql.updating import LEFT, RIGHT, Meeting, also, joined, joined_scope
@@ -134,8 +133,7 @@ def join(
     for side in (left, right):
         if side.op is not None:
             carried[side.op] = STRING
-        kinds = (SYSTEM[PARTITION], SYSTEM[OFFSET])
-        carried |= {ref: kinds[place % 2] for place, ref in enumerate(side.coordinates)}
+        carried |= {ref: coordinate_type(ref) for ref in side.coordinates}
     unseen = [
         Attribute(f"${ref}", ref, kind, hidden=True)
         for ref, kind in carried.items()

@@ -210,14 +210,17 @@ class UnnestRows(Operator):
     position: str | None
     outer: bool
     fields: Sequence[str] = ()
+    #: What tells the rows of one record apart, as no user's column.
+    element: str | None = None
 
     def __post_init__(self) -> None:
         self.inputs = (self.child,)
 
     def build(self, on: Building) -> DataFrame:
         rows = with_secrets(self.child.build(on), [self.value], on)
-        function = ("pos" if self.position else "") + ("explode_outer" if self.outer else "explode")
-        made = ["$at"] if self.position else []
+        placed = self.position is not None or self.element is not None
+        function = ("pos" if placed else "") + ("explode_outer" if self.outer else "explode")
+        made = ["$at"] if placed else []
         made += ["$key", "$value"] if isinstance(self.value.type, T.MapType) else ["$element"]
         kept = [col(c) for c in rows.columns if not c.startswith("$secret.")]
         rows = rows.select(*kept, F.expr(f"{function}({self.value.sql})").alias(*made))
@@ -228,6 +231,8 @@ class UnnestRows(Operator):
         new = [value.alias(ref) for value, ref in zip(values, self.refs, strict=True)]
         if self.position:
             new.append((col("$at") + F.lit(1)).alias(self.position))
+        if self.element:
+            new.append(col("$at").alias(self.element))
         return rows.select(*kept, *new)
 
     def describe(self) -> str:

@@ -148,8 +148,9 @@ def plan(query: Query | exp.Query, tables: Tables, options: Options | None = Non
     return finish(found.relation, found.columns, options, found.warnings, found.limit)
 
 
-def planned(query: Query | exp.Query, tables: Tables, options: Options) -> Planned:
-    selects = Selects(tables, options.zone, options.state_ttl_ms, options.default_delay_ms, Refs())
+def planned(query: Query | exp.Query, tables: Tables, options: Options, by_key: bool = False) -> Planned:
+    """`by_key`: the rows go into a table that keeps the last row of each key."""
+    selects = Selects(tables, options.zone, options.state_ttl_ms, options.default_delay_ms, Refs(), by_key)
     tree, limit = _limit(query.tree if isinstance(query, Query) else query)
     relation = selects.query(tree)
     if relation.numbered:

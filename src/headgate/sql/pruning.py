@@ -23,10 +23,21 @@ def mentioned(root: Operator, down_to: Operator | None = None) -> frozenset[str]
 
 
 def _above(root: Operator, down_to: Operator | None) -> Iterator[Operator]:
-    yield root
-    if root is not down_to:
-        for one in root.inputs:
-            yield from _above(one, down_to)
+    """The steps from the root down to one: those that stand above it, and that one."""
+    if down_to is None:
+        yield from root.walk()
+        return
+    below = {id(down_to): True}
+    for step in root.walk():
+        if _holds(step, below):
+            yield step
+
+
+def _holds(step: Operator, below: dict[int, bool]) -> bool:
+    """Whether the step is one of those that are known to be looked for, or stands above one."""
+    if id(step) not in below:
+        below[id(step)] = any(_holds(one, below) for one in step.inputs)
+    return below[id(step)]
 
 
 def _collect(part: object, found: set[str]) -> None:

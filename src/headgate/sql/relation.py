@@ -13,7 +13,7 @@ from headgate.sql.scope import Attribute, Scope
 from headgate.sql.stateful import SessionGap
 from headgate.sql.tables import OFFSET, PARTITION, ROWTIME, Changelog
 from headgate.sql.typed import Typed, call
-from headgate.sql.types import STRING, is_time, quote
+from headgate.sql.types import BIGINT, INT, STRING, is_time, quote
 
 _MOVING = re.compile(r"\b(current_timestamp|localtimestamp|current_date)\(\)")
 
@@ -31,7 +31,8 @@ class SessionTable:
 class Relation:
     """Rows of a step. `key` is set for rows that change: the columns by which a later row replaces an
     earlier one. `op` is the column that tells deletes. `coordinates` are the columns that tell in which
-    order rows came. Those of a `retract` relation have no key but a `sign`: each comes, or is taken back."""
+    order rows came, and one row from another. Those of a `retract` relation have no key but a `sign`: each
+    comes, or is taken back."""
 
     operator: Operator
     scope: Scope
@@ -107,6 +108,15 @@ def event_column(relation: Relation, attribute: Attribute, default_ms: int) -> t
     if origin.column == ROWTIME:
         return origin.scan.choose(ROWTIME, default_ms, False), default_ms
     return None
+
+
+#: Of several rows of one record: which element of an array, which side of a UNION ALL, which window.
+ELEMENT, SIDE, BEGAN, ENDED = "$element", "$side", "$began", "$ended"
+
+
+def coordinate_type(ref: str) -> DataType:
+    """The type of a column that tells rows apart."""
+    return INT if ref.rpartition("#")[0] in (PARTITION, ELEMENT, SIDE) else BIGINT
 
 
 def coordinates_of(scan: ScanRows) -> tuple[str, str]:

@@ -65,7 +65,13 @@ class Selects:
     """Plans queries against the tables that there are. `warnings` gathers what users should know."""
 
     def __init__(
-        self, tables: Tables, zone: str, ttl_ms: int | None, default_delay_ms: int, refs: Refs
+        self,
+        tables: Tables,
+        zone: str,
+        ttl_ms: int | None,
+        default_delay_ms: int,
+        refs: Refs,
+        by_key: bool = False,
     ) -> None:
         self.tables = tables
         self.session = Session(zone)
@@ -77,6 +83,10 @@ class Selects:
         self.stages = 0
         #: How many queries around this place gather rows, views and CTEs included.
         self.gathering = 0
+        #: Whether the rows go into a table that keeps the last row of each key.
+        self.by_key = by_key
+        #: Whether the rows of the query at this place go there as they are.
+        self._as_is = by_key
         self._ctes: list[dict[str, exp.CTE]] = []
         self._views: list[str] = []
 
@@ -114,6 +124,7 @@ class Selects:
         try:
             if isinstance(tree, exp.Union):
                 self._check_clauses(tree, {"this", "expression", "distinct", "with_"})
+                self._as_is = False
                 return unions.union(self, tree)
             if isinstance(tree, exp.SetOperation):
                 refuse(f"{type(tree).__name__.upper()} is not supported: only UNION ALL is.", tree)
@@ -130,12 +141,13 @@ class Selects:
                 refuse(f"{clause} is not supported.", tree, instead)
 
     def _select(self, tree: exp.Select) -> Relation:
-        gathers = _gathers(tree)
+        gathers, as_is = _gathers(tree), self._as_is
         self.gathering += gathers
         try:
             return self._selected(tree)
         finally:
             self.gathering -= gathers
+            self._as_is = as_is
 
     def _selected(self, tree: exp.Select) -> Relation:
         self._check_clauses(tree, _KNOWN)
@@ -143,7 +155,7 @@ class Selects:
         if source is None:
             refuse("a query reads a table: FROM is missing.", tree)
         conditions = conjuncts(tree.args["where"].this) if tree.args.get("where") is not None else []
-        relation, conditions = self._from(source.this, tree.args.get("joins") or [], conditions)
+        relation, conditions = self._from(tree, source.this, conditions)
         relation = self._where(relation, conditions)
         if tree.args.get("group") is not None or tree.args.get("having") is not None or _has_aggregate(tree):
             relation = grouping.group(self, relation, tree)
@@ -165,9 +177,13 @@ class Selects:
     # --- FROM
 
     def _from(
-        self, tree: exp.Expr, more: list[exp.Join], conditions: list[exp.Expr]
+        self, query: exp.Select, source: exp.Expr, conditions: list[exp.Expr]
     ) -> tuple[Relation, list[exp.Expr]]:
-        relation = self.table(tree)
+        more: list[exp.Join] = query.args.get("joins") or []
+        as_is = self._as_is and not _gathers(query)
+        self._as_is = as_is and not more and not conditions
+        relation = self.table(source)
+        self._as_is = False
         for join in more:
             if isinstance(join.this, exp.Unnest):
                 # Rows are numbered before they are taken apart.
@@ -177,7 +193,8 @@ class Selects:
             elif isinstance(join.this, exp.Lateral):
                 refuse("LATERAL is not supported.", join, "CROSS JOIN UNNEST(…) takes arrays apart.")
             else:
-                relation, conditions = joins.join(self, relation, join, conditions)
+                last = as_is and join is more[-1]
+                relation, conditions = joins.join(self, relation, join, conditions, last)
         return relation, conditions
 
     def table(self, tree: exp.Expr) -> Relation:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.classic.column import Column
 from sqlglot import exp
 
 from headgate.sql.conditions import FLIP, all_of, comparisons, conjuncts, is_key, time_term
 from headgate.sql.durations import format_ms, span_of
 from headgate.sql.operators import (
+    DELAY,
     Building,
     FilterRows,
     Operator,
@@ -22,6 +24,7 @@ from headgate.sql.operators import (
     packed,
     timed,
     timed_as,
+    unmarked,
     unpacked,
 )
 from headgate.sql.refusals import refuse
@@ -36,6 +39,11 @@ if TYPE_CHECKING:
     from headgate.sql.select import Selects
 
 
+_UNTIL = "$until"
+#: Longer than any version is valid; years 1 and 9999 are still times with it.
+_AGES = "INTERVAL '36500000' DAY"
+
+
 @dataclass(frozen=True)
 class Age:
     """How long before a row its version may have begun: `most_ms`, or less than that if `below`."""
@@ -45,8 +53,8 @@ class Age:
     #: Nobody bounded it but `sql.state-ttl`.
     ttl: bool = False
 
-    def sql(self, since: str, at: str) -> str:
-        return f"{quote(at)} {'<' if self.below else '<='} {quote(since)} + {interval(self.most_ms)}"
+    def sql(self, until: str, at: str) -> str:
+        return f"{quote(at)} {'<' if self.below else '<='} {quote(until)}"
 
 
 @dataclass(eq=False)
@@ -77,7 +85,8 @@ class VersionJoin(Operator):
 
     @property
     def behind_ms(self) -> int:
-        return self.left.behind_ms + (self.age.most_ms if self.age is not None else 0)
+        # Versions are freed by their end, which the watermark passes as it passes rows of the left.
+        return self.left.behind_ms
 
     def build(self, on: Building) -> DataFrame:
         left, right = self.left.build(on), self.right.build(on)
@@ -87,10 +96,10 @@ class VersionJoin(Operator):
         behind = self.left.behind_ms
         facts, at = timed(left, self.left_time, behind, "$at")
         changes, since = timed(right, self.right_time, behind, "$since")
-        known = [f"{quote(since)} <= {quote(at)}"]
-        if self.age is not None:
-            known.append(self.age.sql(since, at))
-        pairs = facts.join(changes, F.expr(" AND ".join([self.condition.sql, *known])), self.how)
+        changes = self._with_end(changes, since)
+        begun = (_as_event_time(changes, since) if changes.isStreaming else col(since)) <= col(at)
+        condition = F.expr(f"{self.condition.sql} AND {self._until(since, at)}") & begun
+        pairs = facts.join(changes, condition, self.how).drop(_UNTIL)
         versions = F.struct(*(col(c) for c in (self.right_time, *self.order)))
         pairs, due = timed(pairs, self.left_time, self.behind_ms, "$due")
         found = pairs.groupBy(*(col(c) for c in dict.fromkeys([due, *apart]))).agg(
@@ -111,6 +120,26 @@ class VersionJoin(Operator):
             *(F.when(valid, F.col(f"`$version`.{quote(c)}")).alias(c) for c in theirs),
         )
 
+    def _with_end(self, changes: DataFrame, since: str) -> DataFrame:
+        """The versions with the last time for which they may be asked, which carries their watermark.
+
+        Spark leaves out rows that the watermark has passed, by that column, and frees them by it: so a
+        version that comes late serves the rows that are not passed yet.
+        """
+        age = _AGES if self.age is None else interval(self.age.most_ms)
+        until = F.expr(f"{quote(since)} + {age}")
+        if not changes.isStreaming:
+            return changes.withColumn(_UNTIL, until)
+        others = (unmarked(c) if c == since else col(c) for c in changes.columns)
+        return changes.select(until.alias(_UNTIL, metadata={DELAY: 0}), *others)
+
+    def _until(self, since: str, at: str) -> str:
+        if self.age is not None:
+            return self.age.sql(_UNTIL, at)
+        # Always so. It keeps the column, and is not such that Spark would look through all versions for those
+        # to be freed.
+        return f"({quote(at)} <= {quote(_UNTIL)} OR {quote(since)} > {quote(_UNTIL)})"
+
     def describe(self) -> str:
         old = "" if self.age is None else f", if it is at most {format_ms(self.age.most_ms)} old"
         return (
@@ -127,6 +156,24 @@ class VersionJoin(Operator):
             )
         ttl = " (sql.state-ttl)" if self.age.ttl else ""
         return f"{left}; versions until it is {format_ms(self.age.most_ms)} past them{ttl}"
+
+
+def _as_event_time(rows: DataFrame, ref: str) -> Column:
+    """The column of these rows, as a condition of a join speaks of one that carries the watermark.
+
+    Spark frees the other side by what a condition says of such a column, and allows one for each side: the
+    rows have another by which they are late.
+    """
+    jvm, frame = cast(Any, rows.sparkSession)._jvm, cast(Any, rows)._jdf
+    (attribute,) = (a for a in _each(frame.queryExecution().analyzed().output()) if a.name() == ref)
+    builder = jvm.org.apache.spark.sql.types.MetadataBuilder().putLong(DELAY, 0)
+    marked = attribute.withMetadata(builder.build())
+    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(marked))
+
+
+def _each(items: Any) -> Iterator[Any]:
+    """The items of a sequence of Scala."""
+    return (items.apply(place) for place in range(items.size()))
 
 
 def join(selects: Selects, left: Relation, tree: exp.Join, how: str) -> Relation:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from headgate.sql import signed
 from headgate.sql.operators import ScanRows, UnionRows
 from headgate.sql.refusals import refuse
-from headgate.sql.relation import Relation
+from headgate.sql.relation import SIDE, Relation, coordinate_type
 from headgate.sql.scope import Attribute, under
 from headgate.sql.tables import ROWTIME, SYSTEM, Watermark
 from headgate.sql.typed import Typed, column, unify
@@ -53,12 +53,9 @@ def union(selects: Selects, tree: exp.Union) -> Relation:
         refs.append(sign)
         for side, chosen in zip(sides, values, strict=True):
             chosen.append(Typed(f"`{side.sign}`", INT, False))
-    elif all(len(side.coordinates) == 2 for side in sides):
-        coordinates = (selects.refs.new("$partition"), selects.refs.new("$offset"))
-        for at, ref in enumerate(coordinates):
-            refs.append(ref)
-            for side, chosen in zip(sides, values, strict=True):
-                chosen.append(Typed(f"`{side.coordinates[at]}`", INT))
+    elif all(side.coordinates for side in sides):
+        coordinates = _told_apart(selects, sides, values)
+        refs += coordinates
     operator = UnionRows([side.operator for side in sides], values, refs)
     return Relation(
         operator,
@@ -68,6 +65,17 @@ def union(selects: Selects, tree: exp.Union) -> Relation:
         stateful=any(side.stateful for side in sides),
         sign=sign,
     )
+
+
+def _told_apart(selects: Selects, sides: list[Relation], values: list[list[Typed]]) -> tuple[str, ...]:
+    """The coordinates of the union: those of both sides, which may be equal, and the side."""
+    longest = max((side.coordinates for side in sides), key=len)
+    for number, (side, chosen) in enumerate(zip(sides, values, strict=True)):
+        chosen += [Typed(f"`{ref}`", coordinate_type(ref)) for ref in side.coordinates]
+        missing = longest[len(side.coordinates) :]
+        chosen += [Typed("0", INT, False) for _ in missing]
+        chosen.append(Typed(str(number), INT, False))
+    return (*(selects.refs.new(ref.rpartition("#")[0]) for ref in longest), selects.refs.new(SIDE))
 
 
 def _event(sides: list[Relation], pair: tuple[Attribute, Attribute]) -> int | None:

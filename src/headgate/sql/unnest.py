@@ -11,7 +11,7 @@ from sqlglot import exp
 from headgate.sql import signed
 from headgate.sql.operators import UnnestRows
 from headgate.sql.refusals import check_said, refuse
-from headgate.sql.relation import Relation
+from headgate.sql.relation import ELEMENT, Relation
 from headgate.sql.scope import Attribute, under
 from headgate.sql.typed import Typed
 from headgate.sql.types import INT
@@ -55,6 +55,7 @@ def unnest(selects: Selects, relation: Relation, join: exp.Join) -> Relation:
     ]
     made = [Attribute(n, selects.refs.new(n), k, True) for n, k in zip(names, kinds, strict=False)]
     ordinal = Attribute(names[-1], selects.refs.new(names[-1]), INT, side == "LEFT") if position else None
+    element = selects.refs.new(ELEMENT) if relation.coordinates else None
     operator = UnnestRows(
         relation.operator,
         value,
@@ -62,9 +63,11 @@ def unnest(selects: Selects, relation: Relation, join: exp.Join) -> Relation:
         ordinal.ref if ordinal is not None else None,
         side == "LEFT",
         fields,
+        element,
     )
     new = under(alias.name if alias is not None else "", [*made, *([ordinal] if ordinal else [])])
-    return replace(relation, operator=operator, scope=relation.scope.joined(new))
+    coordinates = (*relation.coordinates, element) if element is not None else ()
+    return replace(relation, operator=operator, scope=relation.scope.joined(new), coordinates=coordinates)
 
 
 def _elements(value: Typed, node: exp.Expr) -> tuple[list[DataType], list[str]]:

@@ -74,9 +74,12 @@ class LatestOfBoth(Operator):
         )
         # A row of the right that never met one of the left is not spoken of.
         known = groups.filter("`$latest0` IS NOT NULL")
+        # They are grouped by the key, and there NULL is a value like others: in a join it equals nothing.
+        equal = " AND ".join(f"`$k{n}` IS NOT NULL" for n in range(len(self.one.keys)))
         if self.how == "inner":
-            known = known.filter("`$latest1` IS NOT NULL")
+            known = known.filter(f"`$latest1` IS NOT NULL AND {equal}")
         left_there, right_there = (_there(n, side.op) for n, side in ((0, self.one), (1, self.other)))
+        right_there = right_there & F.expr(equal)
         keys = {key: col(f"$k{n}") for n, key in enumerate(self.one.keys)}
         flat = known.select(
             *(keys.get(c, F.col(f"`$latest0`.{quote(c)}")).alias(c) for c in kept[0]),

@@ -15,11 +15,11 @@ from headgate.sql.dialect import WindowTable
 from headgate.sql.durations import format_ms, interval_ms
 from headgate.sql.operators import AssignWindows, ProjectRows
 from headgate.sql.refusals import refuse, refused
-from headgate.sql.relation import Relation, SessionTable, alter_for, event_column
+from headgate.sql.relation import BEGAN, ENDED, Relation, SessionTable, alter_for, event_column
 from headgate.sql.scope import Attribute, WindowPart, under
 from headgate.sql.stateful import SessionGap
 from headgate.sql.typed import Typed
-from headgate.sql.types import TIMESTAMP, TIMESTAMP_LTZ, is_time, quote, spark_name
+from headgate.sql.types import BIGINT, TIMESTAMP, TIMESTAMP_LTZ, is_time, quote, spark_name
 
 if TYPE_CHECKING:
     from headgate.sql.select import Selects
@@ -76,7 +76,18 @@ def assign(selects: Selects, tree: WindowTable) -> Relation:
     if window.kind != "SESSION":
         added = [(a.ref, part_value(a, ref)) for a in parts]
         kept = [a.ref for a in attributes]
-        relation = replace(relation, operator=ProjectRows(relation.operator, kept, added))
+        several: list[tuple[str, Typed]] = []
+        if window.kind != "TUMBLE" and relation.coordinates:
+            edges = {BEGAN: "start", ENDED: "end"}
+            several = [
+                (selects.refs.new(name), Typed(f"unix_micros({quote(ref)}.{edge})", BIGINT))
+                for name, edge in edges.items()
+            ]
+        relation = replace(
+            relation,
+            operator=ProjectRows(relation.operator, kept, [*added, *several]),
+            coordinates=(*relation.coordinates, *(edge for edge, _ in several)),
+        )
     return replace(relation, scope=under(name, [*attributes, *parts]))
 
 

@@ -282,12 +282,15 @@ class Executor:
     def _insert_all(self, one: sql.StatementSet, session: dict[str, str]) -> Outcome:
         """Each insert is a statement of its own, and they are named together."""
         name = session.get(NAME)
-        started = []
+        started: list[Outcome] = []
         for number, insert in enumerate(one.inserts, 1):
             own = dict(session) if name is None else {**session, NAME: f"{name}-{number}"}
-            started.append(self._start(_insert_text(insert), insert.table, own).statement or "")
+            started.append(self._start(_insert_text(insert), insert.table, own))
         forget_once(session)
-        return Outcome("insert", f"statements {', '.join(started)} are created", statement=started[0])
+        names = [outcome.statement or "" for outcome in started]
+        warnings = dict.fromkeys(warning for outcome in started for warning in outcome.warnings)
+        message = f"statements {', '.join(names)} are created"
+        return Outcome("insert", message, statement=names[0], warnings=tuple(warnings))
 
     def _start(self, text: str, target: str, session: dict[str, str]) -> Outcome:
         name = session.get(NAME) or f"{_word(target)}-{uuid.uuid4().hex[:8]}"

@@ -21,7 +21,9 @@ from headgate.sql.stages import Stage
 from headgate.sql.tables import OP, SYSTEM, Scan, Source, watermarked
 from headgate.sql.types import quote
 from tests.support.queries import START
+from tests.support.services import COMPILED, INTERPRETED
 
+SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 Row = dict[str, Any]
 # Rows by table, in batches.
 Data = Mapping[str, Sequence[Sequence[Row]]]
@@ -138,6 +140,7 @@ class Running:
             # Batches without rows, by which event time passes sooner, are a part of how rows are cut into
             # batches: they come or not, by chance.
             "spark.sql.streaming.noDataMicroBatches.enabled": str(self.chance.random() < 0.3).lower(),
+            **(COMPILED if SOAK or self.chance.random() < 0.2 else INTERPRETED),
             "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state."
             "RocksDBStateStoreProvider",
             "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",

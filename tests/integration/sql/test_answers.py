@@ -14,6 +14,7 @@ from headgate.sql.statements import Select
 from headgate.sql.tables import SYSTEM, Catalog, TableInfo
 from tests.integration.sql.answers import ANSWERS, COLUMNS, MOMENT, ROW, SECRETS
 from tests.integration.sql.running import Running
+from tests.support.services import COMPILED
 
 TABLE = TableInfo("one", COLUMNS)
 
@@ -29,6 +30,8 @@ def answers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> li
     running = Running(spark, tmp_path_factory.mktemp("answers"), random.Random(7))
     made = planned(", ".join(f"{expression} AS c{place}" for place, (expression, _) in enumerate(ANSWERS)))
     session = running.session(made)
+    for key, value in COMPILED.items():
+        session.conf.set(key, value)
     schema = StructType([*COLUMNS.fields, *(StructField(n, k) for n, k in SYSTEM.items())])
     rows = session.createDataFrame([(*ROW.values(), MOMENT, 0, 0, None)], schema)
     built = made.build(lambda _: rows)

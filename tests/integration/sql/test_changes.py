@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from headgate.sql.insert import plan_create
-from headgate.sql.planner import Plan, plan
 from headgate.sql.script import parse_statement
-from headgate.sql.statements import CreateTable, Select
+from headgate.sql.statements import CreateTable
 from headgate.sql.tables import AFTER, CAME, OP_CODES
 from headgate.statements.runnable import tables_read
 from tests.integration.sql.running import Row, Running, final, in_time
@@ -34,12 +33,6 @@ ONE_ROW = Case(
         for rows in [list(facts.current("d", "id").values())]
     ],
 )
-
-
-def planned(case: Case) -> Plan:
-    statement = parse_statement(case.sql)
-    assert isinstance(statement, Select)
-    return plan(statement.query, FACTS)
 
 
 def batches(facts: Facts, name: str, chance: random.Random) -> list[list[Row]]:
@@ -65,7 +58,7 @@ def ended(name: str) -> list[list[Row]]:
 
 
 def check(running: Running, case: Case, facts: Facts, late: Facts, chance: random.Random) -> None:
-    made = planned(case)
+    made = case.plan(FACTS)
     names = sorted(set(tables_read(made)))
     parts = {name: batches(facts, name, chance) for name in names}
     after = {name: rows_of(name, getattr(late, name)) for name in names}
@@ -141,7 +134,7 @@ def test_rows_do_not_wait_for_the_bound_and_what_is_past_it_is_freed(
         "c": [[version(n) for n in range(50)]],
         "h": [[{"h": 0, "n": "h", "u": at(3), "$op": "u"}]],
     }
-    made = planned(Case(sql, lambda _: []))
+    made = Case(sql, lambda _: []).plan(FACTS)
     names = tables_read(made)
     soon = {name: begun[name] + ends(100, 110)[name] for name in names}
     assert plain([row for row in running.stream(made, soon) if row[0] != NOBODY]) == plain(rows)
@@ -150,6 +143,58 @@ def test_rows_do_not_wait_for_the_bound_and_what_is_past_it_is_freed(
     assert plain([row for row in running.stream(made, later) if row[0] != NOBODY]) == plain(rows)
     # A row of the end for each side of a join and each operator may be left, and no more.
     assert sum(running.kept[-1]) <= 3 * len(names) * len(running.kept[-1]) < much, running.kept
+
+
+@pytest.mark.parametrize(
+    ("bound", "last"),
+    [("", "late"), (" AND c.u >= f.t - INTERVAL '150' SECOND", None)],
+    ids=["any", "of an age"],
+)
+def test_version_that_comes_late_serves_what_has_not_passed_yet(
+    running: Running, bound: str, last: str | None
+) -> None:
+    """It begins before one that has come: facts that are passed keep what they had, later ones have it."""
+
+    def fact(id_: int, t: int) -> Row:
+        return {"id": id_, "k": 1 if id_ < 9 else NOBODY, "h": 0, "v": 0, "t": at(t)}
+
+    def version(k: int, n: str, t: int) -> Row:
+        return {"k": k, "n": n, "u": clock(t), "$op": "u", "$partition": 0}
+
+    made = Case(
+        f"SELECT f.id, c.n FROM f AS f LEFT JOIN c FOR SYSTEM_TIME AS OF f.t AS c ON c.k = f.k{bound}",
+        lambda _: [],
+    ).plan(FACTS)
+    facts = [[fact(1, 20)], [fact(9, 100)], [fact(9, 110)], [fact(2, 115)], [fact(3, 300)], *ended("f")]
+    versions = [
+        [version(1, "first", 10)],
+        [version(NOBODY, "", 100)],
+        [version(NOBODY, "", 110)],
+        # The watermark is at 105 by now, and fact 1 has come out.
+        [version(1, "late", 15), version(2, "late", 15)],
+        [version(NOBODY, "", 300)],
+        *ended("c"),
+    ]
+    rows = running.stream(made, {"f": facts, "c": versions})
+    assert running.late == 0
+    assert sorted(row for row in rows if 0 < row[0] < 9) == [(1, "first"), (2, "late"), (3, last)]
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("f CROSS JOIN UNNEST(ARRAY[f.k, f.h]) AS e(x)", 2),
+        ("TABLE(HOP(TABLE f, DESCRIPTOR(t), INTERVAL '5' SECOND, INTERVAL '20' SECOND)) AS f", 4),
+    ],
+    ids=["unnest", "hop"],
+)
+def test_rows_of_one_record_have_a_version_each(running: Running, source: str, count: int) -> None:
+    made = Case(
+        f"SELECT f.id, c.n FROM {source} JOIN c FOR SYSTEM_TIME AS OF f.t AS c ON c.k = f.k", lambda _: []
+    ).plan(FACTS)
+    facts = [[{"id": 1, "k": 1, "h": 1, "v": 0, "t": at(20)}]]
+    rows = running.batch(made, {"f": facts, "c": [[{"k": 1, "n": "c", "u": clock(10), "$op": "u"}]]})
+    assert rows == [(1, "c")] * count
 
 
 @pytest.mark.soak

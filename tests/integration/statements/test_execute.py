@@ -176,16 +176,19 @@ def test_a_statement_keeps_the_tables_it_was_made_with(
 
 
 def test_several_inserts_at_once(run: Run, statements: Statements, events: str) -> None:
-    run(
+    *_, made = run(
         f"""CREATE TABLE `a.@` (id BIGINT); CREATE TABLE `b.@` (id BIGINT, who STRING);
+        CREATE TABLE `c.@` (id BIGINT, who STRING);
         SET 'client.statement-name' = 'both-@';
         EXECUTE STATEMENT SET BEGIN
           INSERT INTO `a.@` SELECT id FROM `{events}`;
           INSERT INTO `b.@` (who, id) SELECT who, id FROM `{events}`;
+          INSERT INTO `c.@` SELECT who, id FROM `{events}`;
         END"""
     )
     found = {record.name.rpartition("-")[2]: record for record in statements.all()}
-    assert set(found) == {"1", "2"}
+    assert set(found) == {"1", "2", "3"}
+    assert [warning for warning in made.warnings if "by name, not by position" in warning]
     job = job_of(found["2"], secret)
     assert job.output.columns == t.StructType().add("id", "long").add("who", "string")
 

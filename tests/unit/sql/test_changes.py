@@ -76,7 +76,7 @@ def test_a_bound_of_their_age_frees_versions(condition: str, age: Age) -> None:
             f"ON c.k = f.k AND {condition}"
         )
         (join,) = (step for step in made.root.walk() if isinstance(step, VersionJoin))
-        assert (join.age, join.behind_ms) == (age, age.most_ms)
+        assert (join.age, join.behind_ms) == (age, 0)
         assert "FilterRows" not in kinds(made)
         assert f"versions until it is {format_ms(age.most_ms)} past them" in made.explain()
         assert "kept for ever" not in made.explain()
@@ -123,7 +123,7 @@ def test_what_is_left_out_anyway_is_left_out_before_versions_are_looked_up() -> 
 
 
 def test_an_updating_join_above_temporal_ones_is_a_query_of_its_own() -> None:
-    made = planned(CASES["temporal-reviewed"].sql)
+    made = CASES["temporal-reviewed"].plan(FACTS)
     assert (made.changelog, made.key, made.output_mode) == ("upsert", ("id",), "update")
     (stage,) = made.stages
     assert stage.runnable.output_mode == "append"
@@ -256,9 +256,12 @@ def test_a_query_that_counts_a_join_counts_every_row() -> None:
         "h.u BETWEEN f.t - INTERVAL '1' DAY AND f.t"
     )
     assert told.key == ("p", "o")
-    alone = planned("SELECT f.h, h.n FROM f AS f JOIN h AS h ON h.h = f.h")
-    assert alone.key == ("h",)
-    assert any("the same (h) the last" in warning for warning in alone.warnings)
+    alone = "SELECT f.h, h.n FROM f AS f JOIN h AS h ON h.h = f.h"
+    by_hotel = created(f"CREATE TABLE o (PRIMARY KEY (h) NOT ENFORCED) AS {alone}")
+    assert by_hotel.key == ("h",)
+    assert any("the same (h) the last" in warning for warning in by_hotel.warnings)
+    every = planned(alone)
+    assert (every.changelog, every.key) == ("retract", ())
 
 
 def test_different_rows_of_those_that_change_are_told_apart_by_all_columns() -> None:
@@ -330,27 +333,13 @@ def test_signs_go_through_unions_and_arrays() -> None:
             "no column tells them apart",
         ),
         (
-            "SELECT d.id FROM d AS d LEFT JOIN r AS r ON r.id = d.id AND r.u BETWEEN d.t AND d.t + "
-            "INTERVAL '1' DAY",
-            "takes the last row of its right side by equalities of columns",
-        ),
-        (
-            "SELECT f.id, r.stars FROM f AS f LEFT JOIN r AS r ON r.id = f.id AND r.stars > f.v",
-            "takes the last row of its right side by equalities of columns",
-        ),
-        (
             "SELECT f.id, h.n FROM f AS f LEFT JOIN h AS h ON h.h = f.h AND f.v > 3",
             "`$partition` and `$offset`",
         ),
-        ("SELECT d.id FROM d AS d LEFT JOIN d AS x ON x.h = d.h", "by that side's whole key"),
         (
             "SELECT f.id, h.n FROM f AS f JOIN h AS h ON h.h = f.h AND h.u BETWEEN f.t - INTERVAL '1' DAY "
             "AND f.t",
             "Add `$partition` and `$offset`",
-        ),
-        (
-            "SELECT d.id FROM d AS d LEFT JOIN (SELECT h FROM h UNION ALL SELECT h FROM f) AS x ON x.h = d.h",
-            "by that side's whole key",
         ),
         ("SELECT h FROM d UNION ALL SELECT h FROM f", "UNION ALL"),
         ("SELECT x FROM d CROSS JOIN UNNEST(ARRAY[h, stars]) AS e(x)", "UNNEST"),
@@ -387,3 +376,49 @@ def test_refused(sql: str, says: str) -> None:
     with pytest.raises(InvalidRequest) as error:
         planned(sql)
     assert says.lower() in str(error.value).lower()
+
+
+LAST_ROW = "takes the last row of its right side for a table with a PRIMARY KEY"
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        (
+            "SELECT d.id FROM d AS d LEFT JOIN r AS r ON r.id = d.id AND r.u BETWEEN d.t AND d.t + "
+            "INTERVAL '1' DAY",
+            LAST_ROW,
+        ),
+        ("SELECT f.id, r.stars FROM f AS f LEFT JOIN r AS r ON r.id = f.id AND r.stars > f.v", LAST_ROW),
+        # The last row that passes is another than the last row, if that passes.
+        ("SELECT f.id, r.stars FROM f AS f LEFT JOIN r AS r ON r.id = f.id WHERE r.stars > 1", LAST_ROW),
+        (
+            "SELECT x.id, h.n FROM (SELECT f.id, f.h FROM f LEFT JOIN r ON r.id = f.id) AS x LEFT JOIN h ON "
+            "h.h = x.h",
+            LAST_ROW,
+        ),
+        ("SELECT d.id FROM d AS d LEFT JOIN d AS x ON x.h = d.h", "by that side's whole key"),
+        (
+            "SELECT d.id FROM d AS d LEFT JOIN (SELECT h FROM h UNION ALL SELECT h FROM f) AS x ON x.h = d.h",
+            "by that side's whole key",
+        ),
+    ],
+)
+def test_left_join_that_a_key_does_not_tell_apart_is_refused_there_only(sql: str, says: str) -> None:
+    """Into a table by a key; nowhere else, since a bag of its rows is right."""
+    with pytest.raises(InvalidRequest) as error:
+        created(f"CREATE TABLE o (PRIMARY KEY (id) NOT ENFORCED) AS {sql}")
+    assert says.lower() in str(error.value).lower()
+    bag = planned(sql)
+    assert (bag.changelog, bag.key) == ("retract", ())
+    counted = planned(f"SELECT id, COUNT(*) AS n FROM ({sql}) GROUP BY id")
+    assert (counted.changelog, counted.key) == ("upsert", ("id",))
+
+
+def test_last_rows_are_of_those_that_pass_the_where() -> None:
+    made = created(
+        "CREATE TABLE o (PRIMARY KEY (id) NOT ENFORCED) AS SELECT f.id, r.stars FROM f LEFT JOIN r ON r.id = "
+        "f.id WHERE f.v > 3"
+    )
+    steps = kinds(made)
+    assert steps.index("LatestOfBoth") < steps.index("FilterRows")

@@ -39,11 +39,18 @@ def test_by_name_when_the_names_are_the_tables() -> None:
     plan = insert("INSERT INTO clean SELECT speed AS fare, bike, COALESCE(ride, 0) AS ride FROM rides")
     assert plan.columns.names == ["ride", "bike", "fare"]
     assert "speed" in values(plan)["fare"]
+    (notice,) = plan.warnings
+    assert "(fare, bike, ride)" in notice
+    assert "by name, not by position" in notice
+    same = insert("INSERT INTO clean SELECT COALESCE(ride, 0) AS ride, bike, speed AS fare FROM rides")
+    listed = insert("INSERT INTO clean (fare, bike, ride) SELECT ride AS fare, bike, 1 AS ride FROM rides")
+    assert (same.warnings, listed.warnings) == ((), ())
 
 
 def test_else_by_position() -> None:
     plan = insert("INSERT INTO clean SELECT COALESCE(ride, 0), note, speed FROM rides")
     assert plan.columns.names == ["ride", "bike", "fare"]
+    assert plan.warnings == ()
     assert "note" in values(plan)["bike"]
 
 

@@ -117,7 +117,6 @@ WINDOW = (
         ("SELECT r.ride FROM rides r FULL JOIN riders d ON r.ride = d.id", "FULL JOIN of rows that change"),
         ("SELECT d.id FROM riders d JOIN rides r ON r.note = d.name", "no column tells them apart"),
         ("SELECT r.ride FROM rides r JOIN riders d ON r.note = d.name", "no column tells them apart"),
-        ("SELECT r.ride FROM rides r LEFT JOIN riders d ON r.note = d.name", "that side's whole key"),
         (
             "SELECT r.ride FROM rides r JOIN bare FOR SYSTEM_TIME AS OF r.began AS d ON r.ride = d.ride",
             "takes a table with a PRIMARY KEY",

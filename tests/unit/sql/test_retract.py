@@ -113,7 +113,6 @@ def test_rows_without_a_key_get_one_from_what_gathers_them(sql: str, key: tuple[
         ("SELECT h, NOW() AS t FROM m", "time of day"),
         ("SELECT h FROM m WHERE t < NOW()", "time of day"),
         ("SELECT h, COUNT(*) FILTER (WHERE t < NOW()) AS n FROM d GROUP BY h", "time of day"),
-        ("SELECT f.id, m.v FROM f LEFT JOIN m ON m.id = f.id", "LEFT JOIN of rows that change"),
         ("SELECT h FROM m UNION ALL SELECT h FROM f", "no column tells them apart"),
         ("SELECT f.id, m.v FROM f JOIN m ON m.id = f.id AND m.t BETWEEN f.t AND f.t", "PRIMARY KEY"),
         ("SELECT f.id FROM f JOIN m FOR SYSTEM_TIME AS OF f.t AS m ON m.id = f.id", "with a PRIMARY KEY"),
