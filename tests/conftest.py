@@ -16,7 +16,7 @@ from headgate.embedded.ports import free_port
 from headgate.errors import NotFound
 from headgate.jvm import Jvm
 from tests.support import times
-from tests.support.services import JVM_OPTIONS, Services
+from tests.support.services import INTERPRETER, JVM_OPTIONS, Services
 from tests.support.stack import Stack
 from tests.support.warm import lease
 
@@ -28,7 +28,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 if os.environ.get("HEADGATE_SOAK") != "1":
-    os.environ.setdefault("JDK_JAVA_OPTIONS", JVM_OPTIONS)
+    os.environ.setdefault("JDK_JAVA_OPTIONS", f"{JVM_OPTIONS} {INTERPRETER}")
 
 # What runs for more than one module.
 shared: list[Stack | Services] = []
@@ -107,6 +107,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         "HEADGATE_SECRETS__GLUE": glue.SECRET,
         "HEADGATE_SECRETS__UNITY": unity.SECRET,
         "HEADGATE_PUBLICATION__INTERVAL": "0.5s",
+        # It runs plans as users' does.
+        "JDK_JAVA_OPTIONS": os.environ.get("JDK_JAVA_OPTIONS", "").replace(INTERPRETER, ""),
     }
     data = tmp_path_factory.mktemp("stack") / "data"
     with Stack(data, None, **settings) as stack:

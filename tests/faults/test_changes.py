@@ -98,7 +98,7 @@ class Changes(Drill):
         for name in self.chance.sample(sorted(CASES), CASES_OF_A_SET):
             case = CASES[name]
             retract = self.chance.random() < 0.5
-            keyed = case.changes and not (retract and self.chance.random() < 0.5)
+            keyed = case.changes and (case.table or not (retract and self.chance.random() < 0.5))
             key = f"(PRIMARY KEY ({', '.join(case.key)}) NOT ENFORCED)" if keyed else ""
             mode = "WITH ('changelog.mode' = 'retract')" if retract else ""
             self.run(

@@ -26,6 +26,12 @@ PATIENCE_SECONDS = 120.0
 # the many small classes of queries fill: the JVM then throws away what it has compiled.
 # Threads that collect garbage beside the work only take its place on two cores.
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+# Compiling a class for each expression of a plan pays for millions of rows; for the dozens of a test it is a
+# third of the work, and Spark's interpreter gives the same values. What users run is what the soak, the stack
+# of the end-to-end tests, the functions' answers and some queries by chance run.
+INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.codegen.wholeStage": "false"}
+COMPILED = {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.codegen.wholeStage": "true"}
+INTERPRETER = " ".join(f"-D{key}={value}" for key, value in INTERPRETED.items())
 
 
 def wait_for(what: str, done: Callable[[], Any], timeout: float = PATIENCE_SECONDS) -> Any:
@@ -125,11 +131,15 @@ class Services:
 
     @contextmanager
     def engine(
-        self, iceberg: str | None = None, registry: str | None = None, failpoints: Path | None = None
+        self,
+        iceberg: str | None = None,
+        registry: str | None = None,
+        failpoints: Path | None = None,
+        **environment: str,
     ) -> Iterator[Process]:
         """An engine; `iceberg` and `registry` put something between it and the catalog or the registry, in
-        the folder `failpoints` it finds where to die."""
-        more: dict[str, str] = {}
+        the folder `failpoints` it finds where to die or to wait."""
+        more = dict(environment)
         if iceberg is not None:
             # To the engine it is somebody else's catalog: its key is not shown there unless we say so.
             key = self.runtime.catalog_key or ""
@@ -138,12 +148,6 @@ class Services:
         more |= {} if failpoints is None else {"HEADGATE_FAILPOINTS": str(failpoints)}
         with self.process("headgate.engine", **more) as process:
             wait_for("the engine", lambda: self._ready(process))
-            yield process
-
-    @contextmanager
-    def doomed_engine(self, failpoints: Path) -> Iterator[Process]:
-        """An engine that dies at a place which the folder names: perhaps before it is ready."""
-        with self.process("headgate.engine", HEADGATE_FAILPOINTS=str(failpoints)) as process:
             yield process
 
     @contextmanager
@@ -158,6 +162,14 @@ class Services:
     def process(self, module: str, **environment: str) -> Process:
         log = self.data / f"{module.rpartition('.')[2]}.log"
         return Process(module, self.data, log, **{**self.environment, **environment})
+
+    def verify(self, topic: str, deep: bool = True) -> None:
+        """`headgate table verify`: the table is whole, by the word of a running engine."""
+        request = self.store.ask(topic, "verify", {"deep": deep})
+        wait_for(f"'{topic}' to be verified", lambda: self.store.request(request).state != "waiting")
+        answer = self.store.request(request)
+        assert answer.state == "done", answer.result
+        assert not answer.result["damaged"], answer.result["findings"]
 
     def sync(self, topic: str, timeout: float = PATIENCE_SECONDS) -> None:
         """Until the engine says that it has caught up with what is there now."""

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from headgate.embedded.child import tail
-from tests.support.services import JVM_OPTIONS
+from tests.support.services import INTERPRETER, JVM_OPTIONS
 from tests.support.warm.keeper import version
 from tests.support.warm.lease import read_services
 
@@ -28,7 +28,10 @@ def start(folder: Path) -> int:
     with log.open("wb") as out:
         keeper = subprocess.Popen(
             [sys.executable, "-m", "tests.support.warm.keeper", str(folder)],
-            env={**os.environ, "JDK_JAVA_OPTIONS": os.environ.get("JDK_JAVA_OPTIONS", JVM_OPTIONS)},
+            env={
+                **os.environ,
+                "JDK_JAVA_OPTIONS": os.environ.get("JDK_JAVA_OPTIONS", f"{JVM_OPTIONS} {INTERPRETER}"),
+            },
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
