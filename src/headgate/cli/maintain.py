@@ -1,4 +1,4 @@
-"""`headgate table compact|expire|clean|delete|mirror`: maintenance that is asked for."""
+"""`headgate table compact|expire|clean|delete|mirror|verify`: maintenance that is asked for."""
 
 import sys
 from typing import Annotated, Any
@@ -110,6 +110,32 @@ def mirror(
     say(f"The Delta log of {topic} is at version {done['version']}: {done['rows']} rows")
     if rebuild:
         say("It was written anew: its versions are numbered from 0, and earlier ones are gone.")
+
+
+@app.command()
+def verify(
+    topic: TopicArgument,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Read every row; compare with Kafka and the key index.")
+    ] = False,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Check that a table is whole, while it goes on; exits with 1 when it is damaged."""
+    found = _ask(topic, "verify", {"deep": deep}, data)
+    if json:
+        print_json(found)
+    else:
+        for check in found["checks"]:
+            say(f"{check['state']:8} {check['name']:8} {check['detail']}")
+        for one in found["findings"]:
+            say(f"damaged: {one['check']}: {one['where']}: {one['message']}")
+        if found["findings_total"] > len(found["findings"]):
+            say(f"… and {found['findings_total'] - len(found['findings'])} more")
+        state = "damaged" if found["damaged"] else "whole"
+        say(f"{topic} is {state}: snapshot {found['snapshot_id']}, {found['rows']} rows")
+    if found["damaged"]:
+        raise typer.Exit(1)
 
 
 def _confirm(topic: str, where: str) -> None:

@@ -49,6 +49,12 @@ class MirrorRequest(Asked):
     rebuild: bool = Field(False, description="Write it anew; its versions get other numbers.")
 
 
+class VerifyRequest(Asked):
+    """How much of a table to verify."""
+
+    deep: bool = Field(False, description="Read every row, and compare them with Kafka and the key index.")
+
+
 def maintenance_router(store: Store) -> APIRouter:
     """Each gives the id of a request, whose result says what was done."""
     router = APIRouter(prefix="/tables", tags=["maintenance"])
@@ -85,6 +91,10 @@ def maintenance_router(store: Store) -> APIRouter:
     )
     def mirror(topic: str, wanted: MirrorRequest | None = None) -> dict[str, Any]:
         return _ask(topic, "mirror", wanted)
+
+    @router.post("/{topic}/verify", summary="Verify a table", status_code=status.HTTP_202_ACCEPTED)
+    def verify(topic: str, wanted: VerifyRequest | None = None) -> dict[str, Any]:
+        return _ask(topic, "verify", wanted)
 
     def _ask(topic: str, kind: str, wanted: Asked | None) -> dict[str, Any]:
         record = store.table(topic)

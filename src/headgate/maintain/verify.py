@@ -1,0 +1,227 @@
+"""`headgate table verify`: whether one snapshot of a table is whole, while batches go on beside it.
+
+Everything is compared with something written by another hand: files with the metadata, offset ranges with
+one another, rows with the records in Kafka, the Delta log and the key index with the table.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from headgate.delta.files import Files
+from headgate.errors import InvalidRequest
+from headgate.maintain.findings import Report
+from headgate.maintain.verify_files import (
+    SnapshotFiles,
+    VectorCheck,
+    check_delta,
+    check_files,
+    snapshot_files,
+)
+from headgate.maintain.verify_ranges import ancestors, check_ranges
+from headgate.model import FROM_KEY, POSITION_KEY, Batch, OnError, Position, TableSpec
+from headgate.tables.key_places import KeyPlaces
+from headgate.tables.lake import Lake
+from headgate.tables.lane import SparkLane
+from headgate.tables.materialize import SKIPPED_KEY, Source
+from headgate.tables.position import read_position
+from headgate.tables.records import SKIPPED, RecordPlan
+
+Progress = Callable[[str], None]
+# Keys that are named when they have several rows.
+NAMED = 5
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the table's materializer knows of it: where keys are, and how records are read."""
+
+    spec: TableSpec
+    places: KeyPlaces | None = None
+    plan: RecordPlan | None = None
+
+
+class Verifier:
+    """Reads tables, and changes nothing."""
+
+    def __init__(
+        self, spark: SparkSession, lake: Lake, lane: SparkLane, source: Source, files: Callable[[str], Files]
+    ) -> None:
+        self._spark = spark
+        self._lake = lake
+        self._lane = lane
+        self._source = source
+        self._files = files
+
+    def verify(self, known: Known, deep: bool, progress: Progress = lambda _: None) -> dict[str, Any]:
+        """The newest snapshot's checks. One that expired meanwhile is left for the newest of then."""
+        for last in (False, True):
+            table = self._lake.load(known.spec.topic)
+            if table is None or table.currentSnapshot() is None:
+                raise InvalidRequest(f"Table '{known.spec.topic}' has no snapshot yet: nothing to verify.")
+            snapshot = table.currentSnapshot()
+            report = Report()
+            held = self._check(report, table, snapshot, known, deep, progress)
+            self._lake.refresh(table)
+            if last or not report.is_damaged or table.snapshot(snapshot.snapshotId()) is not None:
+                break
+        found = {"snapshot_id": str(snapshot.snapshotId()), "deep": deep}
+        return found | {"files": len(held.live), "rows": held.rows} | report.to_dict()
+
+    def _check(
+        self, report: Report, table: Any, snapshot: Any, known: Known, deep: bool, progress: Progress
+    ) -> SnapshotFiles:
+        files = self._files(str(table.location()))
+        progress("offset ranges")
+        check_ranges(report, table, snapshot, known.places is None)
+        progress("files")
+        held = snapshot_files(self._spark, table, snapshot, files)
+        check_files(report, held)
+        progress("deletes")
+        VectorCheck(self._spark, report, held).run()
+        if known.spec.has_delta:
+            progress("Delta log")
+            check_delta(report, self._spark, table, known.spec.topic, files)
+        if not deep:
+            return held
+        broken = any(one.check in ("files", "deletes") for one in report.findings)
+        for name, check in (
+            ("rows", self._rows),
+            ("records", self._records),
+            ("keys", self._keys),
+            ("index", self._index),
+        ):
+            if broken:
+                report.skipped(name, "rows are not read: files or deletes are damaged")
+                continue
+            progress(name)
+            check(report, table, snapshot, known, held)
+        return held
+
+    def _rows(self, report: Report, table: Any, snapshot: Any, known: Known, held: SnapshotFiles) -> None:
+        """As many rows can be read as the metadata says."""
+        rows = self._lake.rows(self._spark, table, known.spec.topic, snapshot)
+        try:
+            # Every column, not the footers alone.
+            found = rows.agg(f.count(f.xxhash64(*map(_column, rows.columns)))).head()
+        except (PySparkException, Py4JJavaError) as error:
+            report.add(
+                "rows", f"snapshot {snapshot.snapshotId()}", f"cannot be read: {str(error).splitlines()[0]}"
+            )
+            report.passed("rows", "not readable")
+            return
+        count = int(found[0]) if found is not None else 0
+        if held.is_exact and count != held.rows:
+            where = f"snapshot {snapshot.snapshotId()}"
+            report.add("rows", where, f"has {count} rows, the metadata says {held.rows}")
+        report.passed("rows", f"{count} rows read")
+
+    def _records(self, report: Report, table: Any, snapshot: Any, known: Known, held: SnapshotFiles) -> None:
+        """Append tables: rows = records - dead - filtered, as long as Kafka has all that the table read."""
+        topic = known.spec.topic
+        if known.places is not None:
+            report.skipped("records", "rows of an upsert table are keys, not records")
+            return
+        summaries = [one.summary() for one in ancestors(table, snapshot)]
+        ranged = [said for said in summaries if POSITION_KEY in said]
+        end = read_position(table, topic)
+        if not ranged or end is None or int(summaries[-1].get("total-records") or 0):
+            report.skipped("records", "the table's first snapshots have expired")
+            return
+        start, view = Position.from_json(ranged[-1].get(FROM_KEY)), self._source.view(topic)
+        end = Position.from_json(ranged[0].get(POSITION_KEY))
+        same = (start.topic_id, end.topic_id) == (view.topic.id, view.topic.id)
+        if not same or any(view.earliest.get(p, 0) > start.offsets.get(p, 0) for p in end.offsets):
+            report.skipped("records", "Kafka no longer has all records that the table was made from")
+            return
+        batch = Batch(start, end)
+        records = self._count_records(batch, known) if batch.ranges else 0
+        dead = self._count_dead(table, known)
+        skipped = sum(int(said.get(SKIPPED_KEY) or 0) for said in summaries)
+        expected = records - dead - skipped
+        if held.rows != expected and not (known.plan is None and held.rows < expected):
+            said = f"{records} records, {dead} of them dead and {skipped} skipped, but {held.rows} rows"
+            report.add("records", f"snapshot {snapshot.snapshotId()}", said)
+        report.passed("records", f"{records} records, {dead} dead, {skipped} skipped")
+
+    def _count_records(self, batch: Batch, known: Known) -> int:
+        source = self._lane.read(batch, known.spec.topic)
+        if known.plan is None:
+            return source.count()
+        problem = f.col("problem")
+        return known.plan.judged(source).where(problem.isNull() | (problem["class"] != SKIPPED)).count()
+
+    def _count_dead(self, table: Any, known: Known) -> int:
+        if known.spec.on_error is not OnError.LOG:
+            return 0
+        name = known.spec.dead_letters_name
+        if self._lake.load(name, dead_letters=True) is None:
+            return 0
+        mine = (f.col("table_id") == str(table.uuid())) & f.col("replayed_at").isNull()
+        # Those of a batch that is not committed yet are no part of this snapshot.
+        end = read_position(table, known.spec.topic)
+        before = f.lit(False)
+        for partition, offset in ({} if end is None else end.offsets).items():
+            before = before | ((f.col("partition") == partition) & (f.col("offset") < offset))
+        return self._spark.table(self._lake.sql_name(name)).where(mine & before).count()
+
+    def _keys(self, report: Report, table: Any, snapshot: Any, known: Known, held: SnapshotFiles) -> None:
+        """Upsert tables: a key has one present row."""
+        places = known.places
+        if places is None:
+            report.skipped("keys", "an append table has none")
+            return
+        rows = places.rows(table, snapshot)
+        ids = rows.select(f.hex(places.id_of(rows)).alias("id"), "_file", "_pos")
+        several = ids.groupBy("id").agg(f.count(f.lit(1)).alias("n"), f.first("_file").alias("file"))
+        doubled = several.where("n > 1").cache()
+        try:
+            for row in doubled.limit(NAMED).collect():
+                report.add("keys", held.relative(row.file), f"key {row.id} has {row.n} rows")
+            total = doubled.count()
+        finally:
+            doubled.unpersist()
+        report.passed("keys", f"{total} keys with several rows")
+
+    def _index(self, report: Report, table: Any, snapshot: Any, known: Known, held: SnapshotFiles) -> None:
+        """Upsert tables: the key index says of each row where it is."""
+        places = known.places
+        if places is None:
+            report.skipped("index", "an append table has none")
+            return
+        index = places.index
+        reflects = index.reflects if index.is_open else None
+        if reflects is None or reflects.snapshot_id != snapshot.snapshotId():
+            report.skipped("index", "it stands for another snapshot than the one that is verified")
+            return
+        rows = wrong = 0
+        for entries in places.entries(table, snapshot, list(held.live.values())):
+            found = index.find(entries.ids)
+            paths = np.array([entries.paths[number] for number in entries.file], object)
+            indexed = np.array(
+                [index.path(int(n)) if live else "" for n, live in zip(found.file, found.live, strict=True)],
+                object,
+            )
+            bad = ~found.live | (indexed != paths) | (found.pos != entries.pos)
+            rows, wrong = rows + len(entries.ids), wrong + int(bad.sum())
+            for at in np.flatnonzero(bad)[:NAMED]:
+                place = (
+                    f"row {found.pos[at]} of {held.relative(indexed[at])}" if found.live[at] else "nowhere"
+                )
+                said = f"key {entries.ids[at].hex()} is in row {entries.pos[at]}, by the index {place}"
+                report.add("index", held.relative(paths[at]), said)
+        if index.reflects != reflects:
+            report.findings = [one for one in report.findings if one.check != "index"]
+            report.skipped("index", "the table has moved on while the index was read")
+            return
+        report.passed("index", f"{rows} rows, {wrong} of them wrong")
+
+
+def _column(name: str) -> Any:
+    return f.col("`" + name.replace("`", "``") + "`").cast("string")

@@ -1,0 +1,238 @@
+"""Each kind of damage that is planted in a table is found, and a whole table of each mode is found whole."""
+
+import binascii
+import shutil
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate.delta.files import files_at
+from headgate.maintain.verify import Known, Verifier
+from headgate.maintain.verify_files import snapshot_files
+from headgate.model import OPERATION_KEY, Deletes, TableFormat, TableMode
+from headgate.tables.key_index import Place
+from headgate.tables.lake import FileChanges
+from headgate.tables.lane import SparkLane
+from headgate.tables.materialize import Materializer
+from headgate.tables.mirror import DeltaMirror
+from tests.integration.tables.drive import NUMBER, Drive, values
+from tests.support.keyed import Keyed
+
+
+class Verified:
+    """A table of a drive, its folder, and what a verification says of it."""
+
+    def __init__(self, drive: Drive, spark: SparkSession) -> None:
+        self.drive, self.spark = drive, spark
+        lane = SparkLane(spark, {"kafka.bootstrap.servers": drive.runtime.kafka})
+        self._verifier = Verifier(spark, drive.lake, lane, drive.source, files_at)
+        self.materializer: Materializer = drive.materializer()
+        self.materializer._mirror = DeltaMirror(spark, drive.lake, drive.topic)
+        self.steps: list[str] = []
+
+    @property
+    def table(self) -> Any:
+        return self.drive.lake.load(self.drive.topic)
+
+    @property
+    def folder(self) -> Path:
+        return Path(unquote(urlsplit(self.table.location()).path))
+
+    def live(self) -> list[Any]:
+        """The data files of the newest snapshot, each with its deletes."""
+        table = self.table
+        held = snapshot_files(self.spark, table, table.currentSnapshot(), files_at(str(table.location())))
+        return [(one.file, one.deletes) for one in held.live.values()]
+
+    def verify(self, deep: bool = True) -> dict[str, Any]:
+        one = self.materializer
+        return self._verifier.verify(Known(one.spec, one.places, one.record_plan), deep, self.steps.append)
+
+    def found(self, deep: bool = True) -> set[str]:
+        """The checks that found damage."""
+        report = self.verify(deep)
+        assert report["damaged"] == bool(report["findings"])
+        return {one["check"] for one in report["findings"]}
+
+
+def path_of(location: Any) -> Path:
+    return Path(unquote(urlsplit(str(location)).path))
+
+
+@contextmanager
+def damaged(path: Path, change: Callable[[bytes], bytes | None]) -> Iterator[None]:
+    """The file is another, or none, while the block lasts."""
+    before = path.read_bytes()
+    after = change(before)
+    path.unlink() if after is None else path.write_bytes(after)
+    try:
+        yield
+    finally:
+        path.write_bytes(before)
+
+
+def with_a_row_twice(data: bytes) -> bytes:
+    table = pq.read_table(pa.BufferReader(data))
+    out = pa.BufferOutputStream()
+    pq.write_table(pa.concat_tables([table, table.slice(0, 1)]), out)
+    return bytes(out.getvalue())
+
+
+def moved_vector(offset: int, size: int, by: int) -> Callable[[bytes], bytes]:
+    """The vector's one group of positions is another: all of them lie 65,536 x `by` rows further."""
+
+    def change(data: bytes) -> bytes:
+        blob = bytearray(data[offset : offset + size])
+        # Length, magic, groups (8), upper half (4); the bitmap: cookie, containers, the first one's key.
+        cookie = struct.unpack_from("<I", blob, 20)[0]
+        at = 28 if cookie & 0xFFFF == 12346 else 24 + (((cookie >> 16) + 1) + 7) // 8
+        struct.pack_into("<H", blob, at, by)
+        blob[-4:] = struct.pack(">I", binascii.crc32(bytes(blob[4:-4])))
+        return data[:offset] + bytes(blob) + data[offset + size :]
+
+    return change
+
+
+def without_an_add(data: bytes) -> bytes:
+    lines = data.decode().splitlines(keepends=True)
+    at = next(number for number, line in enumerate(lines) if line.startswith('{"add"'))
+    return "".join(lines[:at] + lines[at + 1 :]).encode()
+
+
+def append_twice(verified: Verified) -> None:
+    """The rows of a file a second time, under another name, by a hand that calls itself a replay."""
+    table = verified.table
+    file, _ = verified.live()[0]
+    copy = f"{file.location()}".replace(".parquet", "-again.parquet")
+    shutil.copy(path_of(file.location()), path_of(copy))
+    files: Any = verified.spark._jvm
+    builder = files.org.apache.iceberg.DataFiles.builder(table.specs().get(file.specId())).copy(file)
+    again = builder.withPath(copy).build()
+    summary = {OPERATION_KEY: "replay"}
+    verified.drive.lake.change(
+        table, verified.drive.topic, FileChanges((again,)), summary, table.currentSnapshot()
+    )
+
+
+@pytest.fixture
+def append(drive: Drive, spark: SparkSession) -> Verified:
+    drive.spec = replace(drive.spec, formats=(TableFormat.ICEBERG, TableFormat.DELTA))
+    drive.create(2)
+    schema_id = drive.register(NUMBER)
+    found = Verified(drive, spark)
+    for first in (0, 10):
+        drive.produce(schema_id, NUMBER, values(10, first), partition=first % 3)
+        drive.run_all(found.materializer)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("mode", "deletes"),
+    [
+        (TableMode.SCD2, Deletes.DELETION_VECTORS),
+        (TableMode.UPSERT, Deletes.POSITION_DELETES),
+        (TableMode.UPSERT, Deletes.COPY_ON_WRITE),
+    ],
+)
+def test_tables_of_other_modes_are_whole(
+    drive: Drive, spark: SparkSession, mode: TableMode, deletes: Deletes
+) -> None:
+    drive.spec = replace(drive.spec, mode=mode, deletes=deletes)
+    keyed = Keyed(drive.runtime, drive.topic)
+    found = Verified(drive, spark)
+    for seed in range(2):
+        keyed.random(60, keys=20, seed=seed)
+        drive.run_all(found.materializer)
+    report = found.verify()
+    assert not report["damaged"], report["findings"]
+    states = {check["name"]: check["state"] for check in report["checks"]}
+    assert (states["files"], states["keys"], states["index"]) == ("ok", "ok", "ok")
+
+
+@pytest.fixture
+def upsert(drive: Drive, spark: SparkSession) -> Verified:
+    formats = (TableFormat.ICEBERG, TableFormat.DELTA)
+    drive.spec = replace(drive.spec, formats=formats, mode=TableMode.UPSERT)
+    keyed = Keyed(drive.runtime, drive.topic)
+    found = Verified(drive, spark)
+    for seed in range(2):
+        keyed.random(60, keys=20, seed=seed)
+        drive.run_all(found.materializer)
+    return found
+
+
+def test_damage_to_an_append_table_is_found(append: Verified) -> None:
+    report = append.verify()
+    assert not report["damaged"], report["findings"]
+    states = {check["name"]: check["state"] for check in report["checks"]}
+    assert states == {
+        "offsets": "ok", "files": "ok", "deletes": "ok", "delta": "ok",
+        "rows": "ok", "records": "ok", "keys": "skipped", "index": "skipped",
+    }  # fmt: skip
+    assert report["rows"] == 20
+    assert "files" in append.steps
+
+    data = path_of(append.live()[0][0].location())
+    with damaged(data, lambda _: None):
+        assert append.found() == {"files"}
+    with damaged(data, lambda before: before[:-9]):
+        assert append.found(deep=False) == {"files"}
+    with damaged(data, with_a_row_twice):
+        assert append.found(deep=False) == {"files"}
+    with damaged(data, lambda before: before[:-4] + b"junk"):
+        assert append.found(deep=False) == {"files"}
+    log = append.folder / "_delta_log"
+    newest = max(log.glob("*.json"))
+    with damaged(newest, lambda _: b""):
+        assert append.found(deep=False) == {"delta"}
+    with damaged(log / f"{0:020d}.json", lambda _: None):
+        assert append.found(deep=False) == {"delta"}
+    added = max(path for path in log.glob("*.json") if b'{"add"' in path.read_bytes())
+    with damaged(added, without_an_add):
+        assert append.found(deep=False) == {"delta"}
+    assert append.found() == set()
+    append_twice(append)
+    assert append.found() == {"records"}
+
+
+def test_damage_to_an_upsert_table_is_found(upsert: Verified) -> None:
+    report = upsert.verify()
+    assert not report["damaged"], report["findings"]
+    states = {check["name"]: check["state"] for check in report["checks"]}
+    assert (states["deletes"], states["keys"], states["index"], states["delta"]) == ("ok",) * 4
+
+    _, (vector,) = next((file, deletes) for file, deletes in upsert.live() if deletes)
+    puffin, offset, size = path_of(vector.location()), vector.contentOffset(), vector.contentSizeInBytes()
+    with damaged(puffin, moved_vector(offset, size, 1)):
+        assert upsert.found() == {"deletes"}
+    with damaged(puffin, lambda data: data[: offset + 6] + b"\xff\xff" + data[offset + 8 :]):
+        assert upsert.found() == {"deletes"}
+    with damaged(puffin, lambda _: None):
+        assert upsert.found(deep=False) == {"deletes"}
+    with damaged(next((upsert.folder / "_delta_vectors").glob("*.bin")), lambda _: None):
+        assert upsert.found(deep=False) == {"delta"}
+
+    places = upsert.materializer.places
+    assert places is not None
+    (entries, *_) = [one for one in places.entries(
+        upsert.table, upsert.table.currentSnapshot(), [one for _, one in places.live.items()]
+    ) if one.ids]  # fmt: skip
+    key = entries.ids[0]
+    (place,) = places.index.get([key])
+    assert place is not None
+    for wrong in (place._replace(pos=place.pos + 1), Place(None, 0, place.partition, place.offset)):
+        places.index.put([(key, wrong)], places.index.reflects)
+        assert upsert.found() == {"index"}
+    places.index.put([(key, place)], places.index.reflects)
+    assert upsert.found() == set()
+    append_twice(upsert)
+    assert "keys" in upsert.found()
