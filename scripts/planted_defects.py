@@ -78,8 +78,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="topic-unchecked-before-the-commit",
         file="src/headgate/tables/materialize.py",
-        old="            self.check(self._source.view(self.spec.topic))\n        except",
-        new="            self._source.view(self.spec.topic)\n        except",
+        old="            self.check(now)\n            check_leaders",
+        new="            check_leaders",
         harm=(
             "Records of a topic that was created again while a batch was read go into the old topic's table."
         ),
@@ -266,8 +266,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="files-removed-after-an-unknown-commit",
         file="src/headgate/tables/materialize.py",
-        old="        except CommitUnknown:\n            raise\n        except (HeadgateError, Py4JError):",
-        new="        except (HeadgateError, Py4JError):",
+        old="        except (StaleBatch, CommitRefused):\n",
+        new="        except HeadgateError:\n",
         harm="A commit that is applied after its answer was lost has no files: the table cannot be read.",
         test="tests/unit/tables/test_commit_failures.py::test_files_of_a_commit_without_an_answer_stay_though_it_is_not_seen_yet",
     ),
@@ -478,6 +478,38 @@ MUTANTS: tuple[Mutant, ...] = (
         new="    return False",
         harm="A dead letter that is replayed brings back a row that was deleted after it.",
         test="tests/unit/tables/test_orders.py::test_a_deletion_is_remembered_unless_a_later_record_is_known",
+    ),
+    Mutant(
+        name="mark-of-an-earlier-topic",
+        file="src/headgate/tables/orders.py",
+        old="        return eras[0] > eras[1]",
+        new="        return True",
+        harm="After a topic was created again and an engine died, keys that were once deleted have two rows.",
+        test="tests/unit/tables/test_orders.py::test_a_record_of_an_earlier_era_is_older_whatever_its_offset",
+    ),
+    Mutant(
+        name="log-of-a-restored-database",
+        file="src/headgate/tables/generations.py",
+        old="            counted = SnapshotCount(counted.count + 1, offset)",
+        new="            counted = SnapshotCount(counted.count, offset)",
+        harm="Changes of a database that was restored are taken for old ones, and are missing.",
+        test="tests/unit/tables/test_orders.py::test_a_snapshot_begins_a_generation_only_after_stream_events",
+    ),
+    Mutant(
+        name="rows-written-as-they-come",
+        file="src/headgate/tables/upsert.py",
+        old='.sortWithinPartitions(f"{CHANGE}.id")',
+        new="",
+        harm="After an executor was lost in a batch, the next batches delete rows of other keys.",
+        test="tests/integration/tables/test_upsert.py::test_row_positions_hold_when_rows_are_computed_again_in_another_order",
+    ),
+    Mutant(
+        name="unclean-election-unnoticed",
+        file="src/headgate/tables/materialize.py",
+        old="        check_replaced(self._replaced(view, position), view.topic)\n",
+        new="",
+        harm="After an unclean election records are missing, and rows stay that the topic has lost.",
+        test="tests/unit/tables/test_leaders.py::test_an_unclean_election_suspends_the_table_and_names_what_is_lost",
     ),
     # Dead letters.
     Mutant(

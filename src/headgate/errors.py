@@ -11,6 +11,7 @@ HeadgateError
 │   ├── OutsideMoved        an entry there was changed by somebody else meanwhile: look again
 │   ├── ServerUnavailable   the control API does not answer
 │   ├── CommitUnknown       a commit was sent and its outcome was not learned; read the position, then go on
+│   ├── CommitRefused       a catalog has answered that it does not take a commit: nothing was changed
 │   ├── IndexLost           the key index of an upsert table cannot be read; it is built anew
 │   ├── RowsChanged         a batch was not the same at a second look: compaction was at work in the topic
 │   ├── StaleLog            another engine has committed to the Delta log: it is read again
@@ -101,6 +102,10 @@ class CommitUnknown(TransientError):
     """A commit was sent and its outcome was not learned: the table itself says what became of it."""
 
 
+class CommitRefused(TransientError):
+    """The catalog has answered that it does not take a commit: nothing was changed."""
+
+
 class StaleBatch(TransientError):
     """Another writer has committed past this batch: this engine must look again before it writes."""
 
@@ -110,7 +115,7 @@ class IndexLost(TransientError):
 
 
 class RowsChanged(TransientError):
-    """Records of a batch were gone at a second look: the topic is compacted, and the next look sees it so."""
+    """Records of a batch were gone at a second look, or may be others: the next look sees it so."""
 
 
 class StaleLog(TransientError):
@@ -206,7 +211,7 @@ class TopicReplaced(TableStopped):
 
 
 class OffsetsLost(TableStopped):
-    """Retention removed records before they were materialized."""
+    """The topic has lost records: before they were materialized, or after."""
 
 
 class BadRecords(TableStopped):

@@ -161,22 +161,58 @@ class Topic:
 
 
 @dataclass(frozen=True)
+class Era:
+    """Records of one topic on one timeline of its source, and where the table stopped to read them."""
+
+    topic_id: str
+    ends: Mapping[int, int]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ends", MappingProxyType(dict(sorted(self.ends.items()))))
+
+
+@dataclass(frozen=True)
+class SnapshotCount:
+    """How many snapshots of Debezium followed stream events in a partition, and where the last one began."""
+
+    count: int = 0
+    since: int = 0
+    #: Whether a stream event has come since.
+    streamed: bool = False
+
+
+@dataclass(frozen=True)
 class Position:
     """How far a table has come in its topic: the next offset to read, for each partition."""
 
     cluster_id: str
     topic_id: str
     offsets: Mapping[int, int]
+    #: What was read before the topic was created again, or its source's timeline ended; oldest first.
+    earlier: tuple[Era, ...] = ()
+    #: By partition, since then.
+    snapshots: Mapping[int, SnapshotCount] = field(default_factory=dict)
+    #: By partition: the epoch of the leader that what is before the offset was read from.
+    epochs: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "offsets", MappingProxyType(dict(sorted(self.offsets.items()))))
+        for name in ("offsets", "snapshots", "epochs"):
+            sorted_by_partition = dict(sorted(getattr(self, name).items()))
+            object.__setattr__(self, name, MappingProxyType(sorted_by_partition))
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), separators=(",", ":"))
 
     def to_dict(self) -> dict[str, Any]:
-        offsets = {str(partition): offset for partition, offset in self.offsets.items()}
-        return {"cluster": self.cluster_id, "topic": self.topic_id, "offsets": offsets}
+        offsets = _by_text(self.offsets)
+        found: dict[str, Any] = {"cluster": self.cluster_id, "topic": self.topic_id, "offsets": offsets}
+        if self.earlier:
+            found["earlier"] = [{"topic": era.topic_id, "ends": _by_text(era.ends)} for era in self.earlier]
+        if self.snapshots:
+            found["snapshots"] = {str(p): [n.count, n.since, n.streamed] for p, n in self.snapshots.items()}
+        if self.epochs:
+            found["epochs"] = _by_text(self.epochs)
+        return found
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -184,10 +220,31 @@ class Position:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Self:
-        return cls(raw["cluster"], raw["topic"], {int(p): int(o) for p, o in raw["offsets"].items()})
+        return cls(
+            raw["cluster"],
+            raw["topic"],
+            _by_number(raw["offsets"]),
+            tuple(Era(era["topic"], _by_number(era["ends"])) for era in raw.get("earlier", ())),
+            {int(p): SnapshotCount(*counted) for p, counted in raw.get("snapshots", {}).items()},
+            _by_number(raw.get("epochs", {})),
+        )
 
     def advanced_to(self, offsets: Mapping[int, int]) -> Self:
         return replace(self, offsets={**self.offsets, **offsets})
+
+    def in_new_era(self, cluster_id: str, topic_id: str, offsets: Mapping[int, int]) -> Self:
+        """A position whose records are never compared with those before it."""
+        earlier = (*self.earlier, Era(self.topic_id, self.offsets))
+        epochs = self.epochs if topic_id == self.topic_id else {}
+        return type(self)(cluster_id, topic_id, offsets, earlier, epochs=epochs)
+
+
+def _by_text(offsets: Mapping[int, int]) -> dict[str, int]:
+    return {str(partition): offset for partition, offset in offsets.items()}
+
+
+def _by_number(offsets: Mapping[str, Any]) -> dict[int, int]:
+    return {int(partition): int(offset) for partition, offset in offsets.items()}
 
 
 @dataclass(frozen=True)

@@ -204,6 +204,15 @@ class SourceTable:
         rows = list(self.state.values())
         return self._tell([(row, "r", None, row, {"snapshot": mark}) for row in rows])
 
+    def restore(self, keys: list[int]) -> None:
+        """The database is put back to a state in which it had these rows alone, and its log with it."""
+        self.state = {key: self.state[key] for key in keys}
+        self._lsn = 1_000
+
+    def put_clock_back(self) -> None:
+        """The database's clock; its log goes on."""
+        self._at -= timedelta(hours=1)
+
     def insert(self, count: int = 1) -> list[Message]:
         """New rows in one statement: one place in the log."""
         rows = [self._new_row(self._next_id + n) for n in range(count)]

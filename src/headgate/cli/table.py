@@ -349,8 +349,8 @@ def resume(
     accept: Annotated[
         str | None,
         typer.Option(
-            help="Go on past what stopped it: new-topic (the topic was created again) or lost (retention "
-            "removed records)."
+            help="Go on past what stopped it: new-topic (the topic was created again), new-timeline (the "
+            "database of its change events was restored) or lost (the topic has lost records)."
         ),
     ] = None,
     data: DataOption = None,
@@ -374,7 +374,8 @@ def wait_for_request(client: Client, topic: str, request: str) -> dict[str, Any]
                 result: dict[str, Any] = found["result"]
                 return result
             table = client.get("tables", topic)
-            shown.update(f"{topic}: {table['state']} {table['reason']}")
+            doing = found["result"].get("progress")
+            shown.update(f"{topic}: {doing}" if doing else f"{topic}: {table['state']} {table['reason']}")
             if table["desired"] == "suspended":
                 raise TableStopped(f"Table '{topic}' is suspended: {table['reason']}")
             time.sleep(POLL_SECONDS)

@@ -17,6 +17,9 @@ position only where the database promises the order:
 - A row that a snapshot has read has none. What it says is as of its reading, but its event names a place in
   the log before which other transactions, not yet committed and not seen, may have written. They follow in
   Kafka. Debezium has taken care that nothing newer precedes it there, in incremental snapshots too.
+
+A snapshot that is not incremental and comes after stream events may be of a database that was restored: what
+the log of before it said is no order of what comes after it. `snapshot` tells them apart.
 """
 
 import base64
@@ -48,6 +51,7 @@ CHANGE = t.StructType(
         t.StructField("position", t.BinaryType()),
         t.StructField("at", t.TimestampType()),
         t.StructField("missing", t.ArrayType(t.StringType())),
+        t.StructField("snapshot", t.BooleanType()),
     ]
 )
 
@@ -134,7 +138,8 @@ class ChangeReader(Reader):
         `op`: `upsert`, `delete`, `truncate` or `ignore`. `position`: of two changes with the same `source`
         that both have one, the one with the lesser bytes is the older; in all other cases, and where they
         are equal, Kafka's order decides. `at`: when the database changed. `missing`: columns whose value
-        the event does not have; what `value` has there is a placeholder.
+        the event does not have; what `value` has there is a placeholder. `snapshot`: whether it was read by a
+        snapshot and not from the log; NULL for rows of incremental snapshots, which come between others.
         """
         op = self._envelope.field(raw, "op")
         source = _Origin(lambda name: self._envelope.field(raw, "source", name), self._source)
@@ -154,6 +159,7 @@ class ChangeReader(Reader):
             f.when(op != "r", source.position()).alias("position"),
             f.timestamp_micros(f.coalesce(source.micros(), written)).alias("at"),
             f.coalesce(missing, none).alias("missing"),
+            f.when((op != "r") | source.is_snapshot(), source.is_snapshot()).alias("snapshot"),
         )
 
     def _row_before(self, before: Column) -> Column:
@@ -202,14 +208,17 @@ class _Origin:
 
     def position(self) -> Column:
         """Bytes that sort as the changes happened; NULL where nothing does."""
-        snapshot = self._text("snapshot")
-        streamed = snapshot.isNull() | (snapshot == "false")
         found = (
             f.when(self._is("postgresql"), _sortable(self._number("lsn")))
             .when(self._is("mysql", "mariadb"), self._in_binlog())
             .when(self._is("sqlserver"), self._in_sql_server())
         )
-        return f.when(streamed, found)
+        return f.when(~self.is_snapshot(), found)
+
+    def is_snapshot(self) -> Column:
+        """Whether a snapshot read it; NULL where an incremental one did."""
+        snapshot = f.coalesce(self._text("snapshot"), f.lit("false"))
+        return f.when(snapshot != "incremental", snapshot != "false")
 
     def micros(self) -> Column:
         return f.coalesce(self._number("ts_us"), f.try_multiply(self._number("ts_ms"), f.lit(1000)))

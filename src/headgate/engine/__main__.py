@@ -22,6 +22,7 @@ from headgate.engine.task import BACKOFF
 from headgate.errors import TransientError
 from headgate.kafka.access import SPARK_REDACTION
 from headgate.maintain.service import Maintenance
+from headgate.maintain.verify import Verifier
 from headgate.model import OnError, TableSpec
 from headgate.publication.publisher import Publisher
 from headgate.publication.source import LakeTables
@@ -188,7 +189,8 @@ def make_loop(
         )
 
     maintenance = Maintenance(spark, lake, runtime.settings.maintenance, store, mirror)
-    return Loop(store, source, lake, make, settings, runtime.settings.tables, maintenance)
+    verifier = Verifier(spark, lake, lane, source, places.files)
+    return Loop(store, source, lake, make, settings, runtime.settings.tables, maintenance, verifier)
 
 
 def open_lake(

@@ -22,7 +22,9 @@ from headgate.errors import (
     TerminalError,
     TransientError,
 )
+from headgate.failpoints import working_on
 from headgate.maintain.service import KINDS, Maintenance
+from headgate.maintain.verify import Known, Verifier
 from headgate.model import TableState
 from headgate.store import Request, Store, TableRecord
 from headgate.tables.lake import Lake
@@ -35,6 +37,7 @@ log = logging.getLogger(__name__)
 WANTS_SECONDS = 0.1
 # How often topics are matched with the configuration's patterns.
 PATTERN_SECONDS = 5.0
+VERIFY = "verify"
 
 
 class Loop:
@@ -49,6 +52,7 @@ class Loop:
         settings: EngineSettings,
         patterns: Sequence[TablePattern] = (),
         maintenance: Maintenance | None = None,
+        verifier: Verifier | None = None,
     ) -> None:
         self._store = store
         self._source = source
@@ -63,6 +67,10 @@ class Loop:
         # One table at a time is maintained by itself: the other workers are for batches.
         self._upkeep: Future[BatchReport | None] | None = None
         self._matched_at = -PATTERN_SECONDS
+        # Verifications read one snapshot: they run beside the batches, one at a time.
+        self._verifier = verifier
+        self._verifying: set[str] = set()
+        self._verifications = ThreadPoolExecutor(1, thread_name_prefix="verify")
         self._workers = ThreadPoolExecutor(settings.workers, thread_name_prefix="table")
 
     def tick(self) -> None:
@@ -110,6 +118,7 @@ class Loop:
                 break
             time.sleep(0.05)
         self._workers.shutdown(wait=False, cancel_futures=True)
+        self._verifications.shutdown(wait=False, cancel_futures=True)
 
     # -- reconciling
 
@@ -176,6 +185,7 @@ class Loop:
         self, record: TableRecord, task: TableTask, view: TopicView, requests: Sequence[Request]
     ) -> None:
         now = time.monotonic()
+        requests = self._begin_verifications(task, requests)
         if requests and now >= task.retry_at:
             self._submit(task, view, requests)
             return
@@ -203,6 +213,28 @@ class Loop:
         elif task.opened and now >= task.retry_at and self._is_upkeep_due(record.spec.topic, now):
             self._submit(task, view, upkeep=True)
 
+    def _begin_verifications(self, task: TableTask, requests: Sequence[Request]) -> list[Request]:
+        """Verifications of an open table run beside its batches; the requests that are left."""
+        if self._verifier is None:
+            return list(requests)
+        for request in requests:
+            if request.kind == VERIFY and request.id not in self._verifying and task.opened:
+                self._verifying.add(request.id)
+                self._verifications.submit(self._verify, self._verifier, task.materializer, request)
+        return [request for request in requests if request.kind != VERIFY]
+
+    def _verify(self, verifier: Verifier, materializer: Materializer, request: Request) -> None:
+        known = Known(materializer.spec, materializer.places, materializer.record_plan)
+        try:
+            deep = bool(request.arguments.get("deep"))
+            found = verifier.verify(known, deep, lambda text: self._store.progress(request, text))
+            self._store.answer(request, "done", found)
+        except Exception as error:
+            log.warning("Table '%s' cannot be verified", request.topic, exc_info=error)
+            self._store.answer(request, "failed", {"error": str(error)})
+        finally:
+            self._verifying.discard(request.id)
+
     def _is_upkeep_due(self, topic: str, now: float) -> bool:
         if self._maintenance is None or (self._upkeep is not None and not self._upkeep.done()):
             return False
@@ -211,10 +243,16 @@ class Loop:
     def _submit(
         self, task: TableTask, view: TopicView, requests: Sequence[Request] = (), upkeep: bool = False
     ) -> None:
-        task.running = self._workers.submit(self._work, task.materializer, view, requests, upkeep)
+        task.running = self._workers.submit(self._run_worker, task.materializer, view, requests, upkeep)
         task.running.add_done_callback(lambda _: self._wake.set())
         if upkeep:
             self._upkeep = task.running
+
+    def _run_worker(
+        self, materializer: Materializer, view: TopicView, requests: Sequence[Request], upkeep: bool
+    ) -> BatchReport | None:
+        with working_on(materializer.spec.topic):
+            return self._work(materializer, view, requests, upkeep)
 
     def _work(
         self, materializer: Materializer, view: TopicView, requests: Sequence[Request], upkeep: bool

@@ -47,10 +47,16 @@ class KafkaSource:
             return self._one_by_one(wanted, error)
 
     def _look_up(self, cluster_id: str, topics: Mapping[str, Topic]) -> dict[str, TopicView]:
-        ends = self._offsets.stable_ends(topics.values())
+        ends = self._offsets.ends(topics.values())
         earliest = self._offsets.earliest(topics.values())
         return {
-            name: TopicView(cluster_id, topic, earliest[name], ends[name])
+            name: TopicView(
+                cluster_id,
+                topic,
+                earliest[name],
+                {p: end.offset for p, end in ends[name].items()},
+                {p: end.leader_epoch for p, end in ends[name].items() if end.leader_epoch is not None},
+            )
             for name, topic in topics.items()
             if name in ends and name in earliest
         }

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterable, Mapping
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -49,11 +49,15 @@ class Offsets:
     def stable_ends(self, topics: Iterable[Topic]) -> dict[str, dict[int, int]]:
         """By topic and partition. A topic that lost a partition since it was described, as a deleted or
         replaced one does, is absent: describe it again."""
+        return _offsets(self.ends(topics))
+
+    def ends(self, topics: Iterable[Topic]) -> dict[str, dict[int, "Found"]]:
+        """As `stable_ends`, with the epochs of the leaders that told them."""
         return self._look_up(topics, OFFSET_END)
 
     def earliest(self, topics: Iterable[Topic]) -> dict[str, dict[int, int]]:
         """The first offsets that are still there. Topics are absent as in `stable_ends`."""
-        return self._look_up(topics, OFFSET_BEGINNING)
+        return _offsets(self._look_up(topics, OFFSET_BEGINNING))
 
     def at_timestamp(self, topic: Topic, timestamp_ms: int) -> dict[int, int]:
         """The first record of each partition that is as new as that; the stable end where there is none."""
@@ -63,7 +67,7 @@ class Offsets:
             )
         # Ends first: a record that arrives between the two calls is then found, or lies behind the end.
         ends = self._of(topic, self.stable_ends([topic]))
-        found = self._of(topic, self._look_up([topic], timestamp_ms))
+        found = self._of(topic, _offsets(self._look_up([topic], timestamp_ms)))
         return {p: ends[p] if offset == NO_SUCH_OFFSET else offset for p, offset in found.items()}
 
     def start_offsets(self, start: Start, topic: Topic) -> dict[int, int]:
@@ -154,7 +158,7 @@ class Offsets:
                 pending.remove(partition)
         return [size for found in sizes.values() for size in found]
 
-    def _look_up(self, topics: Iterable[Topic], moment: int) -> dict[str, dict[int, int]]:
+    def _look_up(self, topics: Iterable[Topic], moment: int) -> dict[str, dict[int, "Found"]]:
         """Offsets at a time in milliseconds, or at one of the two that Kafka has numbers for: the ends."""
         wanted = list(topics)
         found = self._ask(wanted, moment)
@@ -165,13 +169,13 @@ class Offsets:
             found |= self._ask(missing, moment)
         return found
 
-    def _ask(self, topics: Iterable[Topic], moment: int) -> dict[str, dict[int, int]]:
+    def _ask(self, topics: Iterable[Topic], moment: int) -> dict[str, dict[int, "Found"]]:
         """One request to each broker, however many topics."""
         wanted = {topic.name: topic for topic in topics}
         request = [TopicPartition(t.name, p, moment) for t in wanted.values() for p in t.partitions]
         if not request:
             return {}
-        found: dict[str, dict[int, int]] = {name: {} for name in wanted}
+        found: dict[str, dict[int, Found]] = {name: {} for name in wanted}
         asker = self._lookup_client()
         try:
             answers = self._answers(asker, request)
@@ -190,7 +194,7 @@ class Offsets:
                     raise self._link.failure(answer.error, f"look up offsets of topic '{answer.topic}'")
                 found.pop(answer.topic, None)
             elif answer.topic in found:
-                found[answer.topic][answer.partition] = answer.offset
+                found[answer.topic][answer.partition] = Found(answer.offset, answer.leader_epoch)
         return found
 
     def _answers(self, asker: Consumer, request: list[TopicPartition]) -> list[TopicPartition]:
@@ -238,6 +242,17 @@ class Offsets:
                 "`headgate topic list` shows the topics.",
             )
         return found[topic.name]
+
+
+class Found(NamedTuple):
+    """An offset, and the epoch of the leader that told it, as far as its broker tells epochs."""
+
+    offset: int
+    leader_epoch: int | None
+
+
+def _offsets(found: Mapping[str, Mapping[int, Found]]) -> dict[str, dict[int, int]]:
+    return {name: {p: one.offset for p, one in partitions.items()} for name, partitions in found.items()}
 
 
 def explicit_start(

@@ -217,6 +217,12 @@ class Store:
                 found.setdefault(row["topic"], []).append(Request(**row))
         return found
 
+    def progress(self, request: Request, text: str) -> None:
+        """How far a request that still waits has come."""
+        with self.engine.begin() as connection:
+            mine = sa.and_(_requests.c.id == request.id, _requests.c.state == "waiting")
+            connection.execute(_requests.update().where(mine).values(result={"progress": text}))
+
     def answer(self, request: Request, state: str, result: Mapping[str, Any]) -> None:
         """What came of a request. What was asked is forgotten: it may name what was to be erased."""
         with self.engine.begin() as connection:

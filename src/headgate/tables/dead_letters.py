@@ -8,6 +8,7 @@ up finds another's claim and writes nothing.
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -178,7 +179,8 @@ class DeadLetters:
                 if owner.claim != self._claims:
                     raise StaleBatch(f"The dead letters '{self.name}' were claimed anew meanwhile.")
                 summary = self._summary("dead-letters") | begun
-                self._head = self._lake.append(table, self.name, staged.files, summary, self._head)
+                with self._claim_lost_on_failure():
+                    self._head = self._lake.append(table, self.name, staged.files, summary, self._head)
             failpoint("dead-letters-committed")
             self._publish()
             failpoint("dead-letters-published")
@@ -237,8 +239,19 @@ class DeadLetters:
         """A change by Spark itself, which commits it; it must have followed what this engine knew."""
         with self._lock:
             self._refreshed()
-            change()
+            with self._claim_lost_on_failure():
+                change()
             self._head = self._refreshed().currentSnapshot()
+
+    @contextmanager
+    def _claim_lost_on_failure(self) -> Iterator[None]:
+        """A commit that failed may still be on its way. The claim that is made again before anything else is
+        read or written gives the table another head, on which no catalog takes it."""
+        try:
+            yield
+        except BaseException:
+            self._table = None
+            raise
 
     def _marking(self) -> SparkSession:
         """A session whose every write says that it is ours."""
@@ -294,6 +307,8 @@ class DeadLetters:
 
     def _known(self) -> Any:
         if self._table is None:
+            if self._claims:
+                raise StaleBatch(f"The dead letters '{self.name}' must be claimed again.")
             raise AssertionError("dead letters were written before they were claimed")
         return self._table
 
@@ -321,6 +336,8 @@ def _rest(begun: Position, end: Position, now: Position) -> Position | None:
         return None
     if any(now.offsets.get(partition, 0) < offset for partition, offset in begun.offsets.items()):
         return None
+    if begun.earlier != now.earlier and any(now.epochs.get(p) != epoch for p, epoch in end.epochs.items()):
+        return None  # another leader has written other records at these offsets since
     ahead = {p: offset for p, offset in end.offsets.items() if offset > now.offsets.get(p, 0)}
     return now.advanced_to(ahead) if ahead else None
 

@@ -2,7 +2,8 @@
 
 A replayed dead letter, or a change event that comes again, must not bring back what was deleted after it. The
 marks of a batch are written before its commit; those of a batch that was never committed are told apart by
-the table's position. They lie in a folder whose name begins with an underscore, which no clean-up enters.
+the table's position and by their generation. They lie in a folder whose name begins with an underscore, which
+no clean-up enters.
 """
 
 import io
@@ -16,6 +17,12 @@ import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 
 from headgate.model import Position
+from headgate.tables.generations import (
+    generation_of,
+    generation_of_mark,
+    with_generation,
+    without_generation,
+)
 from headgate.tables.lake import BESIDE_FOLDER
 
 _SCHEMA = pa.schema(
@@ -25,6 +32,7 @@ _SCHEMA = pa.schema(
         pa.field("partition", pa.int32()),
         pa.field("offset", pa.int64()),
         pa.field("order", pa.binary()),
+        pa.field("generation", pa.int64()),
     ]
 )
 
@@ -53,7 +61,8 @@ class DeletedKeys:
             [topic_id] * len(marks),
             [mark.partition for mark in marks],
             [mark.offset for mark in marks],
-            [mark.order for mark in marks],
+            [without_generation(mark.order) for mark in marks],
+            [generation_of(mark.order) for mark in marks],
         ]
         arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
         data = io.BytesIO()
@@ -65,11 +74,16 @@ class DeletedKeys:
             stream.close()
 
     def before(self, position: Position) -> Iterator[Mark]:
-        """Those that the table has applied: of its present topic up to the position, of earlier ones all."""
+        """The marks whose records the table has applied."""
         for location in self._files():
-            for mark, topic_id in self._read(location):
-                if topic_id != position.topic_id or mark.offset < position.offsets.get(mark.partition, 0):
-                    yield mark
+            for row in self._read(location):
+                partition, offset = row["partition"], row["offset"]
+                generation = generation_of_mark(
+                    position, row["topic_id"], partition, offset, row.get("generation")
+                )
+                if generation is not None:
+                    order = with_generation(generation, row["order"])
+                    yield Mark(row["id"], partition, offset, order)
 
     def _files(self) -> list[str]:
         lists = self._gateway.jvm.org.apache.iceberg.relocated.com.google.common.collect.Lists
@@ -81,12 +95,11 @@ class DeletedKeys:
                 return []  # nothing was ever deleted
             raise
 
-    def _read(self, location: str) -> Iterator[tuple[Mark, str]]:
+    def _read(self, location: str) -> list[dict[str, Any]]:
         stream = self._io.newInputFile(location).newStream()
         try:
             data = bytes(stream.readAllBytes())
         finally:
             stream.close()
-        for row in pq.read_table(io.BytesIO(data)).to_pylist():
-            topic_id = row.pop("topic_id")
-            yield Mark(**row), topic_id
+        rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(data)).to_pylist()
+        return rows

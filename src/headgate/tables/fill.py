@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 
 from headgate.tables.key_places import KeyPlaces
 from headgate.tables.orders import is_stale, order_of
-from headgate.tables.records import CHANGE
+from headgate.tables.records import CHANGE, GENERATION_COLUMN
 
 _WHO = f"{CHANGE}.id"
 
@@ -71,13 +71,14 @@ def _value(name: str) -> Any:
 
 def _late(changes: DataFrame, chosen: DataFrame, known: dict[bytes, Any]) -> pa.Table:
     events = changes.join(chosen, f.col(_WHO) == f.col("who"), "left_semi").select(
-        *(f.col(f"{CHANGE}.{name}") for name in ("id", "partition", "offset", "source", "position"))
+        *(f.col(f"{CHANGE}.{name}") for name in ("id", "partition", "offset", "source", "position")),
+        f.col(GENERATION_COLUMN).alias("generation"),
     )
     late = [
         row
         for row in events.toArrow().to_pylist()
         if (place := known[row["id"]]) is not None
-        and is_stale(order_of(row["source"], row["position"]), place.order)
+        and is_stale(order_of(row["source"], row["position"], row["generation"]), place.order)
     ]
     return pa.table(
         {

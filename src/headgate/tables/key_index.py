@@ -31,7 +31,7 @@ _NOTHING = bytes(_SIZE)
 _META = b"meta"
 _FILE = b"file"
 # An older layout is built anew.
-_LAYOUT = 1
+_LAYOUT = 2
 _CACHE_BYTES = 256 * 1024 * 1024
 _WRITE_BUFFER_BYTES = 16 * 1024 * 1024
 

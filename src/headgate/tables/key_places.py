@@ -10,16 +10,19 @@ from pyspark.sql import functions as f
 
 from headgate.model import Metadata, Position
 from headgate.tables.deleted_keys import DeletedKeys, Mark
+from headgate.tables.generations import current_generation
 from headgate.tables.identity import KEY_COLUMN, Identity, key_id
 from headgate.tables.key_index import Entries, KeyIndex, Place, Reflected
 from headgate.tables.lake import Lake
 from headgate.tables.lane import SparkLane
 from headgate.tables.live_files import LiveFile, LiveFiles
 from headgate.tables.orders import is_later, order_of, source_of
-from headgate.tables.records import POSITION_COLUMN, SOURCE_COLUMN, VALID_TO
+from headgate.tables.records import GENERATION_COLUMN, POSITION_COLUMN, SOURCE_COLUMN, VALID_TO
 
 log = logging.getLogger(__name__)
 PARTITION, OFFSET = Metadata.PARTITION.column, Metadata.OFFSET.column
+#: What tells the order of a row's record; a table has some of them, or none.
+ORDER_COLUMNS = (SOURCE_COLUMN, POSITION_COLUMN, GENERATION_COLUMN)
 # Rows whose keys are read at once when the index is built: what the driver holds in memory.
 _READ_ROWS = 4_000_000
 
@@ -39,6 +42,8 @@ class KeyPlaces:
         #: Whether rows of earlier versions are kept beside the present ones.
         self.versions = False
         self._marks: DeletedKeys | None = None
+        #: Rows that no record of the present generation has replaced; None where there is one generation.
+        self.earlier_rows: int | None = None
 
     def open(
         self, table: Any, head: Any, position: Position, identity: Identity, events: bool, remember: bool
@@ -50,6 +55,7 @@ class KeyPlaces:
         gateway: Any = self._lane.spark.sparkContext._gateway
         self._marks = DeletedKeys(gateway, table) if remember or events else None
         self.live.load(table)
+        self.count_earlier(table, head, position, None)
         self.index.open()
         now = _reflected(table, head)
         known = self.index.reflects
@@ -90,6 +96,24 @@ class KeyPlaces:
         """What a commit has changed."""
         self.index.put(gone, _reflected(table, head), truncated, forget, rows)
 
+    def count_earlier(self, table: Any, head: Any, position: Position, repeated: int | None) -> None:
+        """Keep `earlier_rows`. `repeated`: how many of them a commit has replaced or deleted; None: the table
+        is looked through."""
+        if repeated is not None and self.earlier_rows is not None:
+            self.earlier_rows -= repeated
+            return
+        present = {p: current_generation(position, p) for p in position.offsets}
+        if not any(present.values()):
+            self.earlier_rows = None
+            return
+        rows = self.rows(table, head)
+        told = f.col(GENERATION_COLUMN) if GENERATION_COLUMN in rows.columns else f.lit(None)
+        # Rows of partitions that the topic no longer has are of an earlier era.
+        now = f.lit(max(present.values()))
+        for partition, generation in present.items():
+            now = f.when(f.col(PARTITION) == partition, generation).otherwise(now)
+        self.earlier_rows = rows.where(f.coalesce(told.cast("long"), f.lit(0)) < now).count()
+
     def entries(self, table: Any, head: Any, files: Sequence[LiveFile]) -> Iterator[Entries]:
         """Where the keys of these files' rows are, by a look at the key columns of the table."""
         numbers = {str(one.file.location()): number for number, one in enumerate(files)}
@@ -118,7 +142,7 @@ class KeyPlaces:
         return f.coalesce(f.col(KEY_COLUMN), who) if KEY_COLUMN in rows.columns else who
 
     def _placed(self, rows: DataFrame, files: DataFrame) -> DataFrame:
-        order = [f.col(SOURCE_COLUMN), f.col(POSITION_COLUMN)] if self.events else []
+        order = [f.col(name) for name in ORDER_COLUMNS if name in rows.columns]
         found = rows.select(self.id_of(rows).alias("id"), "_file", "_pos", PARTITION, OFFSET, *order)
         joined = found.join(f.broadcast(files), f.col("_file") == f.col("path"))
         return joined.select("id", "number", "_pos", PARTITION, OFFSET, *order)
@@ -164,10 +188,17 @@ def _entries(found: pa.Table, paths: Sequence[str]) -> Entries:
     number, pos, partition, offset = (
         found[name].to_numpy() for name in ("number", "_pos", PARTITION, OFFSET)
     )
-    orders = None
-    if SOURCE_COLUMN in found.column_names:
-        orders = list(map(order_of, found[SOURCE_COLUMN].to_pylist(), found[POSITION_COLUMN].to_pylist()))
+    orders = orders_of(found) if set(ORDER_COLUMNS) & set(found.column_names) else None
     return Entries(found["id"].to_pylist(), paths, number, pos, partition, offset, orders)
+
+
+def orders_of(rows: pa.Table) -> list[bytes]:
+    """The order of each row of the table, by those of its columns that tell it."""
+    source, position, generation = (
+        rows[name].to_pylist() if name in rows.column_names else [None] * rows.num_rows
+        for name in ORDER_COLUMNS
+    )
+    return [order_of(s, p, g or 0) for s, p, g in zip(source, position, generation, strict=True)]
 
 
 def _grouped(files: Sequence[LiveFile]) -> Iterator[list[LiveFile]]:

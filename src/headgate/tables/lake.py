@@ -19,6 +19,7 @@ from headgate.delta.log import FOLDER as DELTA_LOG
 from headgate.delta.log import VECTORS as DELTA_VECTORS
 from headgate.errors import (
     CatalogUnavailable,
+    CommitRefused,
     CommitUnknown,
     ForeignTable,
     NotFound,
@@ -272,7 +273,11 @@ class Lake:
     def change(
         self, table: Any, topic: str, changes: FileChanges, summary: Mapping[str, str], head: Any | None
     ) -> Any:
-        """A snapshot on top of `head`, and of nothing else; the newest snapshot, likely that one."""
+        """A snapshot on top of `head`, and of nothing else; the newest snapshot, likely that one.
+
+        StaleBatch and CommitRefused say that there is no such snapshot. After any other error there may be
+        one, now or when a request arrives that is still on its way: its files must stay.
+        """
         if changes.is_append:
             update = table.newAppend()
             for file in changes.files:
@@ -292,7 +297,7 @@ class Lake:
         for key, value in summary.items():
             update.set(key, value)
         update.validateWith(self._still_at(head))
-        with catalog_errors(f"commit to table '{topic}'"):
+        with commit_errors(f"commit to table '{topic}'"):
             update.commit()
         # Iceberg has refreshed the table since: the newest snapshot may already be somebody else's.
         return table.currentSnapshot()
@@ -463,6 +468,24 @@ def catalog_errors(doing: str) -> Iterator[None]:
         raise
     except Py4JError as error:
         raise CatalogUnavailable(f"Cannot {doing}: the driver's JVM does not answer: {error}.") from error
+
+
+# What a catalog answers when it has judged a commit and does not take it.
+_REFUSALS = {"BadRequestException", "ForbiddenException", "NotAuthorizedException", "NoSuchTableException"}
+
+
+@contextmanager
+def commit_errors(doing: str) -> Iterator[None]:
+    """Those of a commit. A connection that broke says nothing of it: the request may arrive yet."""
+    try:
+        with catalog_errors(doing):
+            yield
+    except CatalogUnavailable as error:
+        raise CommitUnknown(error.message) from error
+    except Py4JJavaError as error:
+        if _java_name(error) in _REFUSALS:
+            raise CommitRefused(f"Cannot {doing}: {error.java_exception.getMessage()}.") from error
+        raise
 
 
 def _java_name(error: Py4JJavaError) -> str:

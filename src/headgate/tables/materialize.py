@@ -9,14 +9,20 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
-from headgate.errors import CommitUnknown, HeadgateError, InvalidRequest, TableStopped
+from headgate.errors import (
+    CommitRefused,
+    CommitUnknown,
+    HeadgateError,
+    InvalidRequest,
+    StaleBatch,
+    TableStopped,
+)
 from headgate.failpoints import failpoint
 from headgate.model import (
     FORMATS_KEY,
@@ -42,7 +48,18 @@ from headgate.tables.key_places import KeyPlaces
 from headgate.tables.lake import FileChanges, Lake
 from headgate.tables.lane import MANY_PARTITIONS, BadGroup, SparkLane, Staged
 from headgate.tables.mirror import CREATING, GENERATION_KEY, DeltaMirror
-from headgate.tables.plan import Limits, check_retained, check_source, lag, lost_ranges, plan_batch
+from headgate.tables.plan import (
+    Limits,
+    check_leaders,
+    check_replaced,
+    check_retained,
+    check_source,
+    lag,
+    led_by_others,
+    lost_ranges,
+    plan_batch,
+    replaced_ranges,
+)
 from headgate.tables.position import read_position
 from headgate.tables.records import POSITION_COLUMN, RecordPlan
 from headgate.tables.settle import settle, settled, settled_properties
@@ -86,6 +103,8 @@ class TopicView:
     topic: Topic
     earliest: Mapping[int, int]
     ends: Mapping[int, int]
+    #: The epochs of the leaders that told the ends, where brokers tell them.
+    epochs: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -151,6 +170,8 @@ class Materializer:
         # How records were read last.
         self._last_plan: RecordPlan | None = None
         self._quick_plan: RecordPlan | None = None
+        # The position and the leaders for which the topic is known to have what the table has read.
+        self._looked_into: tuple[Position, Mapping[int, int]] | None = None
         # The end of a batch that was begun, whose dead letters are written.
         self._begun: Position | None = None
         self.position: Position | None = None
@@ -185,6 +206,16 @@ class Materializer:
     def is_open(self) -> bool:
         """Whether the table and its position are known."""
         return self.position is not None
+
+    @property
+    def places(self) -> KeyPlaces | None:
+        """Where the rows of an upsert table's keys are; None for an append table, and before it is open."""
+        return None if self._upserts is None else self._upserts.places
+
+    @property
+    def record_plan(self) -> RecordPlan | None:
+        """How the records of the last batch were read."""
+        return self._last_plan
 
     @property
     def record_bytes(self) -> float:
@@ -243,6 +274,7 @@ class Materializer:
         failpoint("position-read")
         self.check(view)
         check_retained(position, view.earliest, view.topic)
+        check_replaced(self._replaced(view, position), view.topic)
 
         # 2. Choose the end: the last stable offset, bounded by rows and bytes. A batch that was begun and has
         # dead letters keeps its end.
@@ -255,10 +287,13 @@ class Materializer:
             batch = plan_batch(position, view.ends, rows)
         if batch is None:
             return None
+        batch = replace(batch, end=replace(batch.end, epochs={**position.epochs, **view.epochs}))
         failpoint("batch-planned")
 
         # 3.–5. Read and decode the range, split good from bad, evolve the table for new schemas.
         staged, bad = self._write(batch, view)
+        if isinstance(staged, StagedChanges):
+            batch = replace(batch, end=replace(batch.end, snapshots=staged.snapshots))
         failpoint("files-staged")
 
         # 6. The commit: rows and position in one snapshot.
@@ -268,7 +303,7 @@ class Materializer:
         self._begun = None
         self._many_partitions = staged.partitions > MANY_PARTITIONS
         if isinstance(staged, StagedChanges):
-            self._known(self._upserts).committed(staged, self._table, self._head)
+            self._known(self._upserts).committed(staged, self._table, self._head, batch.end)
             failpoint("index-written")
         # 7. The Delta log follows. What goes wrong there is its own trouble: the rows are in the table.
         self._mirror_now()
@@ -278,23 +313,43 @@ class Materializer:
         )
 
     def accept(self, view: TopicView, what: str) -> None:
-        """Go on past what stopped the table, by its owner's word: `new-topic` begins with the topic that has
-        its name now, `lost` goes on behind records that retention removed. An empty snapshot says so."""
+        """Go on past what stopped the table, by its operator's word: `new-topic` begins with the topic that
+        has its name now, `new-timeline` compares no position with those before it, `lost` goes on behind
+        records that are gone. An empty snapshot says so."""
         if not self.open(view):
             raise InvalidRequest(f"Table '{self.spec.topic}' does not exist yet: there is nothing to accept.")
         position = self._known(self.position)
         if what == "new-topic":
             if (position.cluster_id, position.topic_id) == (view.cluster_id, view.topic.id):
                 raise InvalidRequest(f"Topic '{self.spec.topic}' is the one that its table was read from.")
-            end = Position(view.cluster_id, view.topic.id, dict(view.earliest))
+            end = position.in_new_era(view.cluster_id, view.topic.id, view.earliest)
             said = f"new topic {view.topic.id}"
+        elif what == "new-timeline":
+            self.check(view)
+            if self._upserts is None or not self._upserts.places.events:
+                raise InvalidRequest(
+                    f"The rows of table '{self.spec.topic}' are not of change events: they have no timeline."
+                )
+            end = position.in_new_era(position.cluster_id, position.topic_id, position.offsets)
+            said = "new timeline"
         else:
             self.check(view)
+            view = self._source.view(self.spec.topic)
             lost = lost_ranges(position, view.earliest)
-            if not lost:
+            replaced = self._replaced(view, position)
+            if not lost and not replaced:
                 raise InvalidRequest(f"Topic '{self.spec.topic}' has lost nothing that its table lacks.")
             end = position.advanced_to({partition: first for partition, (_, first) in lost.items()})
-            said = "lost " + ", ".join(f"{p}:{start}-{first - 1}" for p, (start, first) in lost.items())
+            if replaced:
+                # Offsets go back: what is there now is not what was there before.
+                back = position.advanced_to({partition: first for partition, (first, _) in replaced.items()})
+                end = back.in_new_era(back.cluster_id, back.topic_id, {**end.offsets, **back.offsets})
+            end = replace(end, epochs={**end.epochs, **view.epochs})
+            said = ", ".join(
+                f"{what} {p}:{start}-{behind - 1}"
+                for what, ranges in (("lost", lost), ("replaced", replaced))
+                for p, (start, behind) in ranges.items()
+            )
         batch = Batch(position, end)
         extra = {ACCEPTED_KEY: said}
         self._head = self._lake.commit(self._table, self.spec.topic, FileChanges(), batch, self._head, extra)
@@ -304,6 +359,22 @@ class Materializer:
         self._begun = None if self._dead is None else self._dead.pending(self._known(self._owner), end)
         self._mirror_now()
         self._note_facts()
+
+    def _replaced(self, view: TopicView, position: Position) -> dict[int, tuple[int, int]]:
+        """Ranges before the position whose records the topic has lost to another leader, by partition.
+
+        Only a partition that has got another leader since is looked into.
+        """
+        others = led_by_others(position, view.epochs)
+        asked = {p: (view.earliest.get(p, 0), position.offsets[p]) for p in others}
+        if not asked or self._looked_into == (position, view.epochs):
+            return {}
+        # What is gone and not written over yet.
+        gone = {p: (view.ends[p], position.offsets[p]) for p in asked if view.ends[p] < position.offsets[p]}
+        found = gone | replaced_ranges(position, self._source.leader_epochs(view.topic, asked))
+        if not found:
+            self._looked_into = (position, view.epochs)
+        return found
 
     def mirror(self, view: TopicView, rebuild: bool = False) -> Mapping[str, Any]:
         """Bring the Delta log to where the table is, or write it anew; what it is like then."""
@@ -361,7 +432,7 @@ class Materializer:
             replay_id = str(uuid.uuid4())
             if self._dead.take_up(replay_id, self._known(self._owner), topic_id, good):
                 failpoint("replay-taken-up")
-                replayed += self._carry_out(replay_id)
+                replayed += self._carry_out(replay_id, topic_id)
         return ReplayReport(replayed, self._dead.count(self._known(self._owner)))
 
     def _finish_replay(self) -> None:
@@ -373,10 +444,18 @@ class Materializer:
         if self._lake.find_replay(self._table, replay_id) is not None:
             dead.finish(replay_id)
         else:
+            # Its commit may still be on the way: on another head no catalog takes it.
+            self._pin()
             # Whether its rows still decode is for the next replay to find out.
             dead.give_back(replay_id)
 
-    def _carry_out(self, replay_id: str) -> int:
+    def _pin(self) -> None:
+        """An empty snapshot that says again where the table stands."""
+        position = self._known(self.position)
+        batch, extra = Batch(position, position), {OPERATION_KEY: "pin"}
+        self._head = self._lake.commit(self._table, self.spec.topic, FileChanges(), batch, self._head, extra)
+
+    def _carry_out(self, replay_id: str, topic_id: str) -> int:
         dead = self._known(self._dead)
         source = dead.of_replay(replay_id)
         plan = self._in_play.evolve(self._table)
@@ -384,8 +463,8 @@ class Materializer:
         if self._upserts is None:
             staged = self._lane.write(plan, source, self._table, sort=True)
         else:
-            topic_id = self._known(self.position).topic_id
-            staged = self._upserts.write(plan, source, self._table, topic_id, replay=True)
+            position = self._known(self.position)
+            staged = self._upserts.write(plan, source, self._table, position, replay_of=topic_id)
         if staged is None:
             raise AssertionError(f"replay {replay_id} took up a record that does not decode")
         summary = {OPERATION_KEY: "replay", REPLAY_KEY: replay_id}
@@ -394,7 +473,8 @@ class Materializer:
         if self._head.summary().get(REPLAY_KEY) != replay_id:
             raise CommitUnknown(f"Table '{self.spec.topic}' has moved on since replay {replay_id}.")
         if isinstance(staged, StagedChanges):
-            self._known(self._upserts).committed(staged, self._table, self._head)
+            position = self._known(self.position)
+            self._known(self._upserts).committed(staged, self._table, self._head, position)
         failpoint("replay-committed")
         dead.finish(replay_id)
         self._mirror_now()
@@ -535,13 +615,13 @@ class Materializer:
             return self._known(self._stage(plan, source)), 0
         bad = self._put_aside(plan, source, groups, batch)
         if self._upserts is not None:
-            return self._upserts.write_good(plan, source, self._table, batch.end.topic_id), bad
+            return self._upserts.write_good(plan, source, self._table, batch.start), bad
         return self._lane.write_good(plan, source, self._table, self._many_partitions), bad
 
     def _stage(self, plan: RecordPlan, source: DataFrame) -> Staged | None:
         """All records; None when some are bad."""
         if self._upserts is not None:
-            return self._upserts.write(plan, source, self._table, self._known(self.position).topic_id)
+            return self._upserts.write(plan, source, self._table, self._known(self.position))
         return self._lane.write(plan, source, self._table, self._many_partitions)
 
     def _changes(self, staged: Staged) -> FileChanges:
@@ -598,8 +678,10 @@ class Materializer:
     def _commit(self, batch: Batch, staged: Staged, bad: int) -> Any:
         """The batch's snapshot. Files that certainly did not make it into the table are removed."""
         try:
-            # The range was read by the topic's name: it must still be the same topic.
-            self.check(self._source.view(self.spec.topic))
+            # The range was read by the topic's name: it must still be the same topic, under the same leaders.
+            now = self._source.view(self.spec.topic)
+            self.check(now)
+            check_leaders(batch, now.epochs, self.spec.topic)
         except HeadgateError:
             self._lake.delete_files(self._table, self._new_files(staged))
             raise
@@ -608,10 +690,9 @@ class Materializer:
             extra = {key: str(bad)} if bad else {}
             changes = self._changes(staged)
             return self._lake.commit(self._table, self.spec.topic, changes, batch, self._head, extra)
-        except CommitUnknown:
-            raise
-        except (HeadgateError, Py4JError):
-            # Refused, or so it seems: a repeated request can lose against its own first copy.
+        except (StaleBatch, CommitRefused):
+            # Refused, or so it seems: a repeated request can lose against its own first copy. After any other
+            # error the request may still be on its way: orphan removal takes what never arrives.
             if self._lake.find_batch(self._table, batch, self._head) is None:
                 self._lake.delete_files(self._table, self._new_files(staged))
             raise

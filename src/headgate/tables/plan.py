@@ -1,9 +1,9 @@
 """Which records the next batch holds. Pure: offsets in, a batch out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headgate.errors import OffsetsLost, TopicReplaced
+from headgate.errors import OffsetsLost, RowsChanged, TopicReplaced
 from headgate.model import Batch, Position, Topic
 
 
@@ -40,9 +40,8 @@ def check_retained(position: Position, earliest: Mapping[int, int], topic: Topic
     """Nothing between the position and the first record still there may be missing."""
     lost = lost_ranges(position, earliest)
     if lost:
-        ranges = ", ".join(f"partition {p}: {start} to {end - 1}" for p, (start, end) in sorted(lost.items()))
         raise OffsetsLost(
-            f"Topic '{topic.name}' no longer has records that were not materialized yet ({ranges}).",
+            f"Topic '{topic.name}' no longer has records that were not materialized yet ({_named(lost)}).",
             f"Lengthen the topic's retention; then `headgate table resume {topic.name} --accept lost` goes "
             "on behind them and records the gap.",
         )
@@ -57,6 +56,52 @@ def lost_ranges(position: Position, earliest: Mapping[int, int]) -> dict[int, tu
     }
 
 
+def led_by_others(position: Position, epochs: Mapping[int, int]) -> set[int]:
+    """Partitions that have got another leader since the table has read them."""
+    return {
+        partition
+        for partition, epoch in epochs.items()
+        if position.offsets.get(partition, 0) and epoch > position.epochs.get(partition, epoch)
+    }
+
+
+def replaced_ranges(
+    position: Position, steps: Mapping[int, Sequence[tuple[int, int]]]
+) -> dict[int, tuple[int, int]]:
+    """By partition: from the first record that a later leader wrote up to the table's position.
+
+    `steps`: from an offset on, the epoch of the leader that wrote what the topic has there now.
+    """
+    found: dict[int, tuple[int, int]] = {}
+    for partition, written in steps.items():
+        end, known = position.offsets.get(partition, 0), position.epochs.get(partition)
+        later = [first for first, epoch in written if known is not None and epoch > known and first < end]
+        if later:
+            found[partition] = (min(later), end)
+    return found
+
+
+def check_replaced(replaced: Mapping[int, tuple[int, int]], topic: Topic) -> None:
+    """What the table has read must still be what the topic has."""
+    if replaced:
+        raise OffsetsLost(
+            f"Topic '{topic.name}' has lost records that its table holds ({_named(replaced)}), when another "
+            "broker became the leader: other records have their offsets now, or will.",
+            f"`headgate table resume {topic.name} --accept lost` keeps their rows and reads what is there; "
+            "or disable the table with --purge and enable it again. Turn unclean.leader.election.enable off.",
+        )
+
+
+def check_leaders(batch: Batch, epochs: Mapping[int, int], topic: str) -> None:
+    """Nobody may have become the leader of a partition while its records were read."""
+    for one in batch.ranges:
+        before = batch.end.epochs.get(one.partition)
+        if before is not None and epochs.get(one.partition, before) != before:
+            raise RowsChanged(
+                f"Partition {one.partition} of topic '{topic}' got another leader while a batch was read."
+            )
+
+
 def lag(position: Position, ends: Mapping[int, int]) -> int:
     """Offsets between the position and the stable ends."""
     return sum(max(0, end - position.offsets.get(partition, 0)) for partition, end in ends.items())
@@ -68,11 +113,11 @@ def plan_batch(position: Position, ends: Mapping[int, int], max_rows: int) -> Ba
     Each partition gives in proportion to what it has, so that they finish together.
     """
     behind = {p: end - position.offsets.get(p, 0) for p, end in ends.items()}
-    backwards = {p: -n for p, n in behind.items() if n < 0}
+    backwards = {p: (ends[p], ends[p] - n) for p, n in behind.items() if n < 0}
     if backwards:
         raise OffsetsLost(
             f"Partitions {sorted(backwards)} end before the table's position: records it holds are gone "
-            "from the topic.",
+            f"from the topic ({_named(backwards)}).",
             "Was the topic truncated? Disable the table with --purge and enable it again.",
         )
     total = sum(behind.values())
@@ -85,3 +130,7 @@ def plan_batch(position: Position, ends: Mapping[int, int], max_rows: int) -> Ba
         if n > 0
     }
     return Batch(position, position.advanced_to(taken))
+
+
+def _named(ranges: Mapping[int, tuple[int, int]]) -> str:
+    return ", ".join(f"partition {p}: {start} to {end - 1}" for p, (start, end) in sorted(ranges.items()))

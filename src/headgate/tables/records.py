@@ -39,9 +39,19 @@ VALID_FROM, VALID_TO = "valid_from", "valid_to"
 VERSION_COLUMNS = t.StructType(
     [t.StructField(VALID_FROM, t.TimestampType()), t.StructField(VALID_TO, t.TimestampType())]
 )
-_WRITERS = {KEY_COLUMN: t.BinaryType(), VALID_FROM: t.TimestampType(), VALID_TO: t.TimestampType()}
+# The generation of a row's record, in tables that have had more than one.
+GENERATION_COLUMN = "_headgate_generation"
+_WRITERS = {
+    KEY_COLUMN: t.BinaryType(),
+    GENERATION_COLUMN: t.LongType(),
+    VALID_FROM: t.TimestampType(),
+    VALID_TO: t.TimestampType(),
+}
 UPSERT, DELETE, TRUNCATE, IGNORE = "upsert", "delete", "truncate", "ignore"
-_EVENT = "struct<op: string, source: string, position: binary, at: timestamp, missing: array<string>>"
+_EVENT = (
+    "struct<op: string, source: string, position: binary, at: timestamp, missing: array<string>, "
+    "snapshot: boolean>"
+)
 
 TIMESTAMP_TYPES = {0: "create-time", 1: "log-append-time"}
 METADATA_TYPES: Mapping[Metadata, t.DataType] = {
@@ -385,6 +395,7 @@ class RecordPlan:
             event["position"].alias("position"),
             f.coalesce(event["at"], f.col("timestamp")).alias("at"),
             event["missing"].alias("missing"),
+            event["snapshot"].alias("snapshot"),
         ).alias(CHANGE)
 
     @property
@@ -449,7 +460,7 @@ class RecordPlan:
         """Columns of tables with keys that come from no record."""
         if self.identity is None:
             return set()
-        found = {SOURCE_COLUMN, POSITION_COLUMN, KEY_COLUMN}
+        found = {SOURCE_COLUMN, POSITION_COLUMN, KEY_COLUMN, GENERATION_COLUMN}
         return found | ({VALID_FROM, VALID_TO} if self.identity.versions else set())
 
     def _columns(self) -> list[Column]:

@@ -4,13 +4,10 @@ rows are changed, as the key index tells them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyroaring import BitMap64
 from pyspark import StorageLevel
@@ -20,23 +17,23 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from headgate.errors import RowsChanged
-from headgate.model import Deletes
+from headgate.model import Deletes, Position, SnapshotCount
+from headgate.tables.batch_records import Records, Verdict, is_truncated
 from headgate.tables.deleted_keys import Mark
 from headgate.tables.fill import filled
+from headgate.tables.generations import generation_of
 from headgate.tables.identity import KEY_COLUMN
 from headgate.tables.key_index import Entries, Found, Numbers, Place
-from headgate.tables.key_places import OFFSET, KeyPlaces
+from headgate.tables.key_places import OFFSET, ORDER_COLUMNS, KeyPlaces, orders_of
 from headgate.tables.lake import FileChanges, Lake
 from headgate.tables.lane import SparkLane, Staged
-from headgate.tables.orders import comes_late, comparable, order_of, source_of
+from headgate.tables.orders import comes_late, comparable, source_of
+from headgate.tables.origin import FIRST_STREAM, LAST_SNAPSHOT, Origin, with_phases
 from headgate.tables.records import (
     BAD_RECORD,
     CHANGE,
-    DELETE,
+    GENERATION_COLUMN,
     IGNORE,
-    POSITION_COLUMN,
-    SOURCE_COLUMN,
-    TRUNCATE,
     UPSERT,
     RecordPlan,
 )
@@ -47,7 +44,7 @@ _TASK_SHIFT = 33
 # So many rows are written by one task: each file of a table costs every later batch a little.
 _ONE_FILE = 500_000
 _COLLECTED = ("id", "op", "partition", "offset", "differs", "source", "position", "at", "missing")
-_ORDER_COLUMNS = ("_headgate_rank", "_headgate_stretch", "_headgate_source")
+_ORDER_COLUMNS = ("_headgate_rank", "_headgate_stretch", "_headgate_before")
 
 
 @dataclass(frozen=True)
@@ -64,91 +61,14 @@ class StagedChanges(Staged):
     truncated: Mapping[str, bytes] = field(default_factory=dict)
     #: Records that change a row or delete one.
     applied: int = 0
+    #: What the batch's end says of the snapshots of the source, by partition.
+    snapshots: Mapping[int, SnapshotCount] = field(default_factory=dict)
+    #: Rows of earlier generations that it replaces or deletes; None: only a look at the table tells.
+    repeated: int | None = 0
 
     @property
     def rows(self) -> int:
         return self.applied
-
-
-@dataclass
-class Verdict:
-    """What the index says of a batch's keys."""
-
-    #: Rows that go, by file and position, and their keys.
-    doomed: dict[str, BitMap64] = field(default_factory=dict)
-    doomed_ids: list[bytes] = field(default_factory=list)
-    #: Keys whose record comes after a later one.
-    stale: list[bytes] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
-    #: Records that are written, by their numbers, in the order in which tasks hold them.
-    upserts: Numbers = field(default_factory=lambda: np.empty(0, np.int64))
-    differs: bool = False
-    #: The order of a truncate; empty where its source does not tell it.
-    truncate: bytes | None = None
-    truncated: dict[str, bytes] = field(default_factory=dict)
-
-    def doom(self, who: bytes, path: str, pos: int) -> None:
-        self.doomed.setdefault(path, BitMap64()).add(pos)
-        self.doomed_ids.append(who)
-
-
-class Records:
-    """What the records of a batch do, column by column, with the place of each in its task."""
-
-    def __init__(self, found: pa.Table) -> None:
-        self._found = found
-        self.ids: list[bytes] = found["id"].to_pylist()
-        self.upsert: npt.NDArray[np.bool_] = pc.equal(found["op"], UPSERT).to_numpy()
-        self.delete: npt.NDArray[np.bool_] = pc.equal(found["op"], DELETE).to_numpy()
-        self.partition, self.offset, self.place = (
-            found[name].to_numpy().astype(np.int64) for name in ("partition", "offset", "place")
-        )
-        self.differs: npt.NDArray[np.bool_] = found["differs"].to_numpy(zero_copy_only=False)
-        self.buckets: list[Numbers] = [
-            found[name].to_numpy().astype(np.int64)
-            for name in found.column_names
-            if name.startswith("bucket")
-        ]
-        has_orders = found["position"].null_count < found.num_rows
-        self.orders: list[bytes] | None = (
-            list(map(order_of, found["source"].to_pylist(), found["position"].to_pylist()))
-            if has_orders
-            else None
-        )
-
-    def order(self, number: int) -> bytes:
-        return b"" if self.orders is None else self.orders[number]
-
-    @property
-    def lacking(self) -> set[bytes]:
-        """Keys whose record does not have all of its values."""
-        lacks = pc.greater(pc.list_value_length(self._found["missing"]), 0)
-        return set(self._found.filter(lacks)["id"].to_pylist())
-
-    @property
-    def truncate(self) -> dict[str, Any] | None:
-        """The last one."""
-        found = self._found.filter(pc.equal(self._found["op"], TRUNCATE)).to_pylist()
-        for row in found:
-            row["order"] = order_of(row["source"], row["position"])
-        return max(found, key=itemgetter("order", "offset"), default=None)
-
-    @property
-    def times(self) -> list[Any]:
-        found: list[Any] = self._found["at"].to_pylist()
-        return found
-
-    @property
-    def sources(self) -> list[str | None]:
-        found: list[str | None] = self._found["source"].to_pylist()
-        return found
-
-    def sorted_by_key(self) -> Numbers:
-        """Those that are about a row."""
-        keyed = np.flatnonzero(self.upsert | self.delete)
-        ids = pa.array([self.ids[n] for n in keyed], pa.binary())
-        found: Numbers = keyed[pc.sort_indices(ids).to_numpy()]
-        return found
 
 
 class Upserts:
@@ -163,23 +83,35 @@ class Upserts:
         self._deletes = RowDeletes(lane.spark)
 
     def facts(self) -> dict[str, Any]:
-        return {"index_bytes": self.places.index.size()} if self.places.index.is_open else {}
+        if not self.places.index.is_open:
+            return {}
+        earlier = self.places.earlier_rows
+        counted = {} if earlier is None else {"rows_of_earlier_generations": earlier}
+        return {"index_bytes": self.places.index.size(), **counted}
 
     def write(
-        self, plan: RecordPlan, source: DataFrame, table: Any, topic_id: str, replay: bool = False
+        self,
+        plan: RecordPlan,
+        source: DataFrame,
+        table: Any,
+        position: Position,
+        replay_of: str | None = None,
     ) -> StagedChanges | None:
-        """Stage all records; None, and no files, when some record is bad."""
+        """Stage all records; None, and no files, when some record is bad. `replay_of`: they are dead letters
+        of the topic with this id."""
         try:
-            return self._stage(plan.changes(source), table, topic_id, replay)
+            return self._stage(plan.changes(source), table, Origin(position, replay_of))
         except (PySparkException, Py4JJavaError) as error:
             if BAD_RECORD in str(error):
                 return None
             raise
 
-    def write_good(self, plan: RecordPlan, source: DataFrame, table: Any, topic_id: str) -> StagedChanges:
+    def write_good(
+        self, plan: RecordPlan, source: DataFrame, table: Any, position: Position
+    ) -> StagedChanges:
         """Only the good records; bad ones are another's business."""
         rows = plan.judged(source).where(f.col("problem").isNull()).select("row.*")
-        return self._stage(rows, table, topic_id, replay=False)
+        return self._stage(rows, table, Origin(position))
 
     def changes(self, staged: StagedChanges) -> FileChanges:
         """What the commit does to the table."""
@@ -191,7 +123,7 @@ class Upserts:
         deletes = staged.deletes
         return FileChanges(tuple(staged.files), deletes.added, (*deletes.replaced, *own), removed)
 
-    def committed(self, staged: StagedChanges, table: Any, head: Any) -> None:
+    def committed(self, staged: StagedChanges, table: Any, head: Any, position: Position) -> None:
         """The index follows the commit; an engine that dies before this catches up from the table."""
         live = self.places.live
         live.change(staged.files, staged.removed, staged.deletes.applies)
@@ -200,49 +132,56 @@ class Upserts:
             # Rows that were kept have moved.
             entries += self.places.entries(table, head, [live[str(one.location())] for one in staged.files])
         self.places.learn(table, head, entries, staged.gone, staged.truncated, staged.forget)
+        self.places.count_earlier(table, head, position, staged.repeated)
 
     # -- what a batch says
 
-    def _stage(self, changes: DataFrame, table: Any, topic_id: str, replay: bool) -> StagedChanges:
-        kept = [self._chosen(changes).persist(StorageLevel.MEMORY_AND_DISK)]
+    def _stage(self, changes: DataFrame, table: Any, origin: Origin) -> StagedChanges:
+        kept = [self._chosen(changes, origin).persist(StorageLevel.MEMORY_AND_DISK)]
         try:
             found = self._collected(kept[-1], table)
-            if lacking := found.lacking:
-                kept.append(self._filled(changes, lacking, table))
-                kept.append(self._chosen(kept[-1]).persist(StorageLevel.MEMORY_AND_DISK))
+            now = origin if origin.is_replay else origin.counted(found.phases, changes)
+            if now.steps:
+                kept.append(self._chosen(changes, now).persist(StorageLevel.MEMORY_AND_DISK))
                 found = self._collected(kept[-1], table)
-            return self._carry_out(kept[-1], found, table, topic_id, replay)
+            if lacking := found.lacking:
+                kept.append(self._filled(changes, lacking, table, now))
+                kept.append(self._chosen(kept[-1], now).persist(StorageLevel.MEMORY_AND_DISK))
+                found = self._collected(kept[-1], table)
+            return self._carry_out(kept[-1], found, table, now)
         finally:
             for one in kept:
                 one.unpersist()
 
-    def _chosen(self, changes: DataFrame) -> DataFrame:
+    def _chosen(self, changes: DataFrame, origin: Origin) -> DataFrame:
         """The last record of each key: by partition and offset, or by the position at its source."""
-        rows, order = self._ordered(changes)
+        rows, order = self._ordered(changes, origin)
         latest = Window.partitionBy(f"{CHANGE}.id").orderBy(*(column.desc() for column in order))
         ranked = rows.withColumn("_headgate_rank", f.row_number().over(latest))
         return ranked.where(f.col("_headgate_rank") == 1).drop(*_ORDER_COLUMNS)
 
-    def _ordered(self, changes: DataFrame) -> tuple[DataFrame, list[Any]]:
+    def _ordered(self, changes: DataFrame, origin: Origin) -> tuple[DataFrame, list[Any]]:
         """All records of a key in one task, and what they are ordered by."""
         who, change = f.col(f"{CHANGE}.id"), f.col(CHANGE)
         tasks = int(self._lane.spark.sparkContext.defaultParallelism)
-        rows = changes.repartition(tasks, who)
+        rows = changes.repartition(tasks, who).withColumn(GENERATION_COLUMN, origin.generation(change))
         order = [change["partition"], change["offset"]]
         if self.places.events:
+            rows = with_phases(rows)
             # Positions compare within a stretch of one source; a record without one begins another stretch,
-            # because Kafka's order decides about it.
+            # because Kafka's order decides about it, and so does a generation.
             in_kafka = Window.partitionBy(who).orderBy(*order)
-            rows = rows.withColumn("_headgate_source", f.lag(change["source"]).over(in_kafka))
-            same = change["source"].eqNullSafe(f.col("_headgate_source")) & change["position"].isNotNull()
+            stream = f.struct(change["source"], f.col(GENERATION_COLUMN))
+            rows = rows.withColumn("_headgate_before", f.lag(stream).over(in_kafka))
+            same = stream.eqNullSafe(f.col("_headgate_before")) & change["position"].isNotNull()
             rows = rows.withColumn("_headgate_stretch", f.sum(f.when(same, 0).otherwise(1)).over(in_kafka))
             order = [f.col("_headgate_stretch"), f.coalesce(change["position"], f.lit(b"")), *order]
             # What is about no row comes before all others. A filter would be pushed down, and decode twice.
             order = [change["op"] != IGNORE, *order]
         return rows, order
 
-    def _filled(self, changes: DataFrame, lacking: set[bytes], table: Any) -> DataFrame:
-        rows, order = self._ordered(changes)
+    def _filled(self, changes: DataFrame, lacking: set[bytes], table: Any, origin: Origin) -> DataFrame:
+        rows, order = self._ordered(changes, origin)
         rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             return filled(self._lane.spark, rows, order, lacking, self.places, table)
@@ -254,39 +193,40 @@ class Upserts:
         place = f.monotonically_increasing_id().alias("place")
         buckets = [column.alias(f"bucket_{n}") for n, column in enumerate(self._lake.partition_of(table))]
         change = [f.col(f"{CHANGE}.{name}") for name in _COLLECTED]
+        change += [f.col(GENERATION_COLUMN).alias("generation")]
+        change += [f.col(name) for name in (FIRST_STREAM, LAST_SNAPSHOT) if name in rows.columns]
         return Records(rows.select(*change, place, *buckets).toArrow().combine_chunks())
 
     # -- what it does to the table
 
-    def _carry_out(
-        self, last: DataFrame, found: Records, table: Any, topic_id: str, replay: bool
-    ) -> StagedChanges:
-        verdict = self._judge(found, replay)
+    def _carry_out(self, last: DataFrame, found: Records, table: Any, origin: Origin) -> StagedChanges:
+        verdict = self._judge(found, origin.is_replay)
         if verdict.truncate is not None:
             self._truncate(verdict, table)
-        self._hold_keys(verdict, table)
+        self._hold_columns(verdict, table)
         rows = last.where(f.col(f"{CHANGE}.op") == UPSERT)
         if verdict.stale:
             rows = self._less(rows, f.col(f"{CHANGE}.id"), verdict.stale)
-        columns = self._lake.columns(table).names
-        rows = rows.select(*(written(name).alias(name) for name in columns))
+        columns = [written(name).alias(name) for name in self._lake.columns(table).names]
         removed: tuple[str, ...] = ()
         entries: list[Entries] = []
         files: Sequence[Any] = ()
         if self._how is Deletes.COPY_ON_WRITE and verdict.doomed:
             removed = tuple(verdict.doomed)
-            files = self._rewritten(rows, verdict, table)
+            files = self._rewritten(rows.select(*columns), verdict, table)
         elif len(verdict.upserts):
             one = len(verdict.upserts) <= _ONE_FILE
-            files = self._lane.stage(rows.coalesce(1) if one else rows, table).files
+            # The order in which tasks hold them is another one when one of them is lost and done again.
+            rows = (rows.coalesce(1) if one else rows).sortWithinPartitions(f"{CHANGE}.id")
+            files = self._lane.stage(rows.select(*columns), table).files
             entries = self._placed(found, verdict.upserts, files, table, one)
-        return self._staged(verdict, table, topic_id, files, entries, removed)
+        return self._staged(verdict, table, origin, files, entries, removed)
 
     def _staged(
         self,
         verdict: Verdict,
         table: Any,
-        topic_id: str,
+        origin: Origin,
         files: Sequence[Any],
         entries: Sequence[Entries],
         removed: tuple[str, ...] = (),
@@ -296,10 +236,12 @@ class Upserts:
             deletes=self._delete(table, verdict.doomed),
             removed=removed,
             entries=entries,
-            gone=self.places.remember(verdict.marks, topic_id),
+            gone=self.places.remember(verdict.marks, origin.topic_id),
             forget=() if self.places.remembers else [mark.id for mark in verdict.marks],
             truncated=verdict.truncated,
             applied=len(verdict.upserts) + len(verdict.marks),
+            snapshots=origin.position.snapshots,
+            repeated=None if origin.steps or verdict.truncate is not None else verdict.repeated,
         )
 
     def _judge(self, found: Records, replay: bool) -> Verdict:
@@ -312,7 +254,7 @@ class Upserts:
         ids = [found.ids[n] for n in numbers]
         before = self.places.index.find(ids)
         applies = np.ones(len(ids), np.bool_)
-        if replay or found.orders is not None or truncate is not None:
+        if replay or found.has_positions or truncate is not None:
             for at, n in enumerate(numbers):
                 applies[at] = not self._is_late(found, int(n), before, at, verdict, truncate, replay)
             verdict.stale = [who for who, applied in zip(ids, applies, strict=True) if not applied]
@@ -327,8 +269,14 @@ class Upserts:
             mark = Mark(found.ids[n], int(found.partition[n]), int(found.offset[n]), found.order(n))
             verdict.marks.append(mark)
         upserts = numbers[applies & found.upsert[numbers]]
-        verdict.upserts = upserts[np.argsort(found.place[upserts])]
+        verdict.upserts = upserts
         verdict.differs = bool(found.differs[upserts].any())
+        verdict.has_generations = bool(found.generation[upserts].any())
+        if found.orders is not None:
+            gone = (int(at) for at in np.flatnonzero(replaced))
+            verdict.repeated = sum(
+                generation_of(before.orders[at]) < found.generation[numbers[at]] for at in gone
+            )
         return verdict
 
     def _is_late(
@@ -355,28 +303,36 @@ class Upserts:
         if order < verdict.truncated.get(source_of(order), b""):
             return  # it has come before
         verdict.truncate = order
-        if order:
+        if source_of(order):
             verdict.truncated = {**verdict.truncated, source_of(order): order}
         verdict.marks.append(Mark(b"", truncate["partition"], truncate["offset"], order))
 
     def _truncate(self, verdict: Verdict, table: Any) -> None:
         """Every row that was there before the truncate goes."""
         rows = self.places.rows(table, table.currentSnapshot())
-        found = rows.select(
-            self.places.id_of(rows).alias("id"), "_file", "_pos", SOURCE_COLUMN, POSITION_COLUMN
-        )
+        order = [name for name in ORDER_COLUMNS if name in rows.columns]
+        found = rows.select(self.places.id_of(rows).alias("id"), "_file", "_pos", *order).toArrow()
         doomed = set(verdict.doomed_ids)
-        for row in found.toArrow().to_pylist():
-            theirs = order_of(row[SOURCE_COLUMN], row[POSITION_COLUMN])
+        for row, theirs in zip(found.to_pylist(), orders_of(found), strict=True):
             later = comparable(theirs, verdict.truncate or b"") and theirs > (verdict.truncate or b"")
             if not later and row["id"] not in doomed:
                 verdict.doom(row["id"], row["_file"], row["_pos"])
 
-    def _hold_keys(self, verdict: Verdict, table: Any) -> None:
-        """A column for the keys of rows whose own columns say another."""
-        if verdict.differs and KEY_COLUMN not in self._lake.columns(table).names:
-            extra = t.StructType([t.StructField(KEY_COLUMN, t.BinaryType())])
-            self._lake.add_columns(table, extra)
+    def _hold_columns(self, verdict: Verdict, table: Any) -> None:
+        """Columns that only some tables need: for the keys of rows whose own columns say another, and for
+        generations."""
+        needed = {
+            KEY_COLUMN: t.BinaryType() if verdict.differs else None,
+            GENERATION_COLUMN: t.LongType() if verdict.has_generations else None,
+        }
+        present = self._lake.columns(table).names
+        extra = [
+            t.StructField(name, kind)
+            for name, kind in needed.items()
+            if kind is not None and name not in present
+        ]
+        if extra:
+            self._lake.add_columns(table, t.StructType(extra))
 
     def _rewritten(self, rows: DataFrame, verdict: Verdict, table: Any) -> Sequence[Any]:
         """New files for those that hold rows which go: the others of theirs, and the new rows."""
@@ -396,7 +352,8 @@ class Upserts:
     def _placed(
         self, found: Records, upserts: Numbers, files: Sequence[Any], table: Any, one: bool = False
     ) -> list[Entries]:
-        """Each task wrote its rows in the order that they have, one file after the other in each partition.
+        """Each task wrote its rows in the order of `upserts`, by which it has sorted them, one file after the
+        other in each partition.
 
         The files say how many rows they hold and between which offsets: it must be so.
         """
@@ -442,17 +399,6 @@ def written(name: str) -> Any:
     """A column of the table, out of a change."""
     change = f.col(CHANGE)
     return f.when(change["differs"], change["id"]) if name == KEY_COLUMN else f.col(f"`{name}`")
-
-
-def is_truncated(
-    verdict: Verdict, partition: int, offset: int, order: bytes, truncate: Mapping[str, Any] | None
-) -> bool:
-    """Whether a truncate came after the record."""
-    if order and order < verdict.truncated.get(source_of(order), b""):
-        return True
-    if truncate is None or comparable(order, truncate["order"]):
-        return False
-    return bool(partition == truncate["partition"] and offset < truncate["offset"])
 
 
 def _long(data: Any) -> int:

@@ -55,7 +55,10 @@ ROWS: dict[Database, Row] = {
         "picture": b"",
     },
 }
-SHAPE = "struct<op: string, source: string, position: binary, at: timestamp, missing: array<string>>"
+SHAPE = (
+    "struct<op: string, source: string, position: binary, at: timestamp, missing: array<string>, "
+    "snapshot: boolean>"
+)
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,7 @@ def test_every_operation(spark: SparkSession, database: Database, form: Form) ->
     rows = [events.as_read(one) for one in (row, row, row, row, other, key)]
     assert [one.row for one in found] == [*rows, nothing, nothing, nothing]
     ops = ["upsert"] * 4 + ["delete"] * 3 + ["truncate", "ignore"]
+    assert [one.change["snapshot"] for one in found] == [False, True, *[False] * 7]
     assert [one.change["op"] for one in found] == ops
     postgres = database is Database.POSTGRES
     names = {"postgresql/shop/inventory"} if postgres else {"mysql/shop/223344/mysql-bin"}
@@ -296,6 +300,8 @@ def test_where_there_is_no_position(spark: SparkSession) -> None:
     events.append({"op": "r", "after": {"id": 1}, "source": {"connector": "postgresql", "lsn": 5}})
     found = _changes(spark, ChangeReader(IDS), events)
     assert [one["position"] for one in found] == [None] * len(events)
+    # Rows of an incremental snapshot come between others, and an `r` without a mark may be one.
+    assert [one["snapshot"] for one in found] == [False, False, True, True, None, True, *[False] * 12, None]
     # The mark of a snapshot may be left out.
     streamed = [{"connector": "postgresql", "lsn": 5, "snapshot": mark} for mark in (None, "false")]
     marked = [{"op": "c", "after": {"id": 1}, "source": source} for source in streamed]
@@ -379,6 +385,7 @@ def test_events_of_a_json_schema(spark: SparkSession) -> None:
     ]
     at = datetime(1970, 1, 1, 0, 0, 0, 5_000, UTC)
     change = {"source": "postgresql/s", "position": _bytes(7), "at": at}
+    change |= {"snapshot": False}
     assert found[0].change == change | {"op": "upsert", "missing": ["body"]}
     assert found[1].change == change | {"op": "delete", "missing": []}
 

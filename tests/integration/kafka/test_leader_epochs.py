@@ -4,13 +4,17 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from headgate.embedded.broker import Broker, wait_for_kafka
 from headgate.embedded.ports import free_port
+from headgate.engine.source import KafkaSource
 from headgate.kafka import Offsets, Topics
-from headgate.model import Topic
+from headgate.model import Position, TableSpec, Topic
+from headgate.tables.materialize import Materializer
+from headgate.tables.plan import Limits
 
 
 @contextmanager
@@ -70,7 +74,7 @@ def told(broker: Broker, topic: Topic, partition: int, start: int, end: int) -> 
 def test_each_restart_is_a_step(jars: Path, tmp_path: Path) -> None:
     broker = Broker(tmp_path, free_port(), free_port(), jars)
     with running(broker):
-        topic = Topics(broker.bootstrap).create("epochs", 3)
+        topic = Topics(broker.bootstrap).create("epochs", 4)
         assert Offsets(broker.bootstrap).leader_epochs(topic, {0: (0, 0)}) == {0: []}
         write(broker, "epochs", {0: 300, 1: 1})
     with running(broker):
@@ -78,6 +82,9 @@ def test_each_restart_is_a_step(jars: Path, tmp_path: Path) -> None:
     with running(broker):
         write(broker, "epochs", {0: 200, 1: 2}, transaction="two")
         # Not by numbers: a broker that stops may write the mark of a transaction once more when it is back.
+        write(broker, "epochs", {3: 30})
+        write(broker, "epochs", {3: 20})
+        before = KafkaSource(broker.bootstrap).view("epochs")
         ranges = {p: (0, end) for p, end in Offsets(broker.bootstrap).stable_ends([topic])["epochs"].items()}
         found = Offsets(broker.bootstrap).leader_epochs(topic, ranges)
         assert found == {p: told(broker, topic, p, *ranges[p]) for p in ranges}
@@ -91,3 +98,26 @@ def test_each_restart_is_a_step(jars: Path, tmp_path: Path) -> None:
         for span in [*spans, (600, 700)]:
             asked = Offsets(broker.bootstrap).leader_epochs(topic, {0: span})[0]
             assert asked == told(broker, topic, 0, *span), span
+    # The end of a partition's log is lost while its broker is down, and other records come.
+    lose_records(tmp_path / "logs", "epochs-3", 30)
+    with running(broker):
+        write(broker, "epochs", {3: 40})
+        source = KafkaSource(broker.bootstrap)
+        now = source.view("epochs")
+        assert (before.ends[3], now.ends[3]) == (50, 70)
+        position = Position(before.cluster_id, topic.id, before.ends, epochs=before.epochs)
+        anything: Any = None
+        table = Materializer(TableSpec("epochs"), "", anything, anything, anything, source, Limits(1, 1))
+        assert table._replaced(now, position) == {3: (30, 50)}
+
+
+def lose_records(logs: Path, partition: str, end: int) -> None:
+    """Cut the log of a broker that is down, as a crash does or a leader that has not caught up."""
+    log = logs / partition / f"{0:020}.log"
+    data, at = log.read_bytes(), 0
+    while int.from_bytes(data[at : at + 8], "big") < end:
+        at += 12 + int.from_bytes(data[at + 8 : at + 12], "big")
+    log.write_bytes(data[:at])
+    for index in log.parent.glob("*index"):
+        index.unlink()
+    (logs / ".kafka_cleanshutdown").unlink(missing_ok=True)

@@ -6,9 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from headgate.errors import TableStopped
 from headgate.model import Deletes, Metadata, OnError, TableMode
+from headgate.tables import upsert
+from headgate.tables.records import CHANGE
+from headgate.tables.upsert import StagedChanges, Upserts
 from tests.integration.tables.drive import Drive
 from tests.support.keyed import Keyed
 from tests.support.ledger import canonical
@@ -67,6 +72,69 @@ def test_an_index_that_is_behind_the_table_catches_up(drive: Drive, keyed: Keyed
     check(drive, keyed)
 
 
+def test_marks_of_an_earlier_topic_delete_no_rows_of_the_new_one(
+    drive: Drive, keyed: Keyed, tmp_path: Path
+) -> None:
+    """The topic is created again, and an engine dies between a commit and its index."""
+    drive.spec = replace(drive.spec, on_error=OnError.LOG)
+    materializer = drive.materializer()
+    # The old topic's marks have greater offsets than the new topic's rows.
+    keyed.random(100, keys=20, seed=1)
+    keyed.put((1, "eu"), None)
+    keyed.put((2, "eu"), {"id": 2, "name": "of the old topic", "amount": 0})
+    keyed.flush()
+    drive.run_all(materializer)
+    drive.topics.delete(drive.topic)
+    new = Keyed(drive.runtime, drive.topic)
+    new.put((1, "eu"), {"id": 1, "name": "new", "amount": 1})
+    new.flush()
+    materializer.accept(drive.view(), "new-topic")
+    drive.run_all(materializer)
+    drive.index.close()
+    shutil.copytree(tmp_path / "index", tmp_path / "before")
+    drive.index.open()
+    new.put((3, "eu"), {"id": 3, "name": "new", "amount": 3})
+    new.flush()
+    drive.run_all(materializer)
+    drive.index.close()
+    shutil.rmtree(tmp_path / "index")
+    shutil.copytree(tmp_path / "before", tmp_path / "index")
+    new.put((1, "eu"), {"id": 1, "name": "newer", "amount": 2})
+    new.flush()
+    again = drive.materializer()
+    drive.run_all(again)
+    rows = [(row["id"], row["region"], row["name"]) for row in drive.rows()]
+    assert [row for row in rows if row[:2] == (1, "eu")] == [(1, "eu", "newer")]
+    assert len({row[:2] for row in rows}) == len(rows), "a key has two rows"
+    # What the new topic did not repeat stays, and is counted.
+    assert (2, "eu", "of the old topic") in rows
+    assert again.facts["rows_of_earlier_generations"] == len(rows) - 2
+
+
+def test_row_positions_hold_when_rows_are_computed_again_in_another_order(
+    drive: Drive, keyed: Keyed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when an executor is lost between the look at a batch's keys and the write of its rows: they are the
+    same rows, but their order in the tasks that hold them is not."""
+    materializer = drive.materializer()
+    carry_out = Upserts._carry_out
+
+    def moved(self: Upserts, last: DataFrame, *rest: Any) -> StagedChanges:
+        spread = last.repartition(3) if upsert._ONE_FILE else last
+        return carry_out(self, spread.sortWithinPartitions(f.desc(f"{CHANGE}.offset")), *rest)
+
+    monkeypatch.setattr(Upserts, "_carry_out", moved)
+    keyed.random(100, keys=30, seed=1)
+    drive.run_all(materializer)
+    # A big batch is written by several tasks, each of which has the keys that it had.
+    monkeypatch.setattr(upsert, "_ONE_FILE", 0)
+    keyed.random(50, keys=30, seed=2)
+    drive.run_all(materializer)
+    keyed.random(50, keys=30, seed=3)
+    drive.run_all(materializer)
+    check(drive, keyed)
+
+
 def test_null_keys_are_dead_letters(drive: Drive, keyed: Keyed) -> None:
     drive.spec = replace(drive.spec, on_error=OnError.LOG)
     materializer = drive.materializer()
@@ -102,7 +170,7 @@ def test_a_replayed_letter_is_applied_only_if_nothing_later_was(drive: Drive, ke
     drive.spec = replace(drive.spec, on_error=OnError.LOG)
     materializer = drive.materializer()
     later = keyed.next_schema_id()
-    for name in ("overtaken", "deleted", "waiting", "new"):
+    for name in ("overtaken", "deleted", "waiting", "new", "renewed"):
         if name != "new":
             keyed.put((1, name), {"id": 1, "name": "first", "amount": 1})
         keyed.put_hidden((1, name), {"id": 1, "name": "hidden", "amount": 2}, later)
@@ -110,20 +178,28 @@ def test_a_replayed_letter_is_applied_only_if_nothing_later_was(drive: Drive, ke
     keyed.put((1, "deleted"), None)
     keyed.flush()
     drive.run_all(materializer)
-    assert {row["region"]: row["name"] for row in drive.rows()} == {"overtaken": "last", "waiting": "first"}
+    known = {"overtaken": "last", "waiting": "first", "renewed": "first"}
+    assert {row["region"]: row["name"] for row in drive.rows()} == known
+    # A record of a topic that was created again is later than any letter of the old one, whatever its offset.
+    drive.topics.delete(drive.topic)
+    keyed = Keyed(drive.runtime, drive.topic)
+    keyed.put((1, "renewed"), {"id": 1, "name": "of the new topic", "amount": 4})
+    keyed.flush()
+    materializer.accept(drive.view(), "new-topic")
+    drive.run_all(materializer)
     assert keyed.reveal() == later, "another test has taken the schema's id"
     # The index is made anew: what was deleted is remembered beside the table.
     drive.index.clear()
     materializer = drive.materializer()
     done = materializer.replay(drive.view())
     assert (done.replayed, done.dead) == (2, 0)
-    expected = {"overtaken": "last", "waiting": "hidden", "new": "hidden"}
+    expected = {"overtaken": "last", "waiting": "hidden", "new": "hidden", "renewed": "of the new topic"}
     assert {row["region"]: row["name"] for row in drive.rows()} == expected
     assert materializer.replay(drive.view()).replayed == 0
     keyed.put((1, "new"), None)
     keyed.flush()
     drive.run_all(materializer)
-    assert {row["region"] for row in drive.rows()} == {"overtaken", "waiting"}
+    assert {row["region"] for row in drive.rows()} == {"overtaken", "waiting", "renewed"}
 
 
 def test_a_key_of_declared_columns(drive: Drive, keyed: Keyed) -> None:

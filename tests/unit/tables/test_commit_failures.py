@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from headgate.errors import CommitUnknown, HeadgateError, StaleBatch, TopicReplaced
+from headgate.errors import CommitRefused, CommitUnknown, HeadgateError, StaleBatch, TopicReplaced
 from headgate.model import Batch, Position, TableSpec, Topic
 from headgate.tables.lane import SparkLane, Staged
 from headgate.tables.materialize import Materializer, TopicView
@@ -62,6 +62,10 @@ def deleted_after(lake: Lake, source: Source, expected: type[HeadgateError]) -> 
 
 def test_files_of_a_refused_batch_are_removed() -> None:
     assert deleted_after(Lake(StaleBatch("stale")), Source(), StaleBatch) == ["file"]
+
+
+def test_files_of_a_batch_that_the_catalog_forbids_are_removed() -> None:
+    assert deleted_after(Lake(CommitRefused("no")), Source(), CommitRefused) == ["file"]
 
 
 def test_files_of_a_batch_that_lost_against_its_own_first_copy_stay() -> None:

@@ -1,5 +1,6 @@
 """Dead letters of a batch that was begun and not committed, and the claim of the engine that writes them."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -33,6 +34,15 @@ def test_records_that_were_accepted_as_lost_since_are_left_out() -> None:
 )
 def test_a_batch_that_the_table_is_not_in_has_no_rest(now: Position) -> None:
     assert _rest(BEGUN, END, now) is None
+
+
+def test_dead_letters_of_offsets_that_another_leader_has_written_again_are_no_rest() -> None:
+    """The table went back from 20 to 15, and what stands there now has never been looked at."""
+    begun, end = (replace(position, epochs={0: 5, 1: 5}) for position in (BEGUN, END))
+    back = end.advanced_to({0: 15}).in_new_era("cluster", "topic", {0: 15, 1: 5, 2: 3})
+    assert _rest(begun, end, replace(back, epochs={0: 6, 1: 5})) is None
+    timeline = begun.in_new_era("cluster", "topic", begun.offsets)
+    assert _rest(begun, end, timeline) == timeline.advanced_to(end.offsets)
 
 
 class Unmoved:

@@ -20,4 +20,6 @@ class ResumeRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    accept: str | None = Field(None, description="`new-topic` or `lost`: go on past what stopped the table.")
+    accept: str | None = Field(
+        None, description="`new-topic`, `new-timeline` or `lost`: go on past what stopped the table."
+    )

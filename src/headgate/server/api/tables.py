@@ -20,7 +20,7 @@ from headgate.store import Integrations, Store, TableRecord
 
 EVENTS = 50
 ENDING = ("disabled", "purged")
-ACCEPTABLE = ("new-topic", "lost")
+ACCEPTABLE = ("new-topic", "new-timeline", "lost")
 
 
 def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool = True) -> APIRouter:
