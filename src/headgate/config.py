@@ -472,7 +472,8 @@ class Settings(Section):
 
     @property
     def jars_folder(self) -> Path:
-        return self.jars or Path(__file__).resolve().parents[2] / ".jars"
+        # A class archive fits a class path by its text: not the name of a link, but what it leads to.
+        return (self.jars or Path(__file__).resolve().parents[2] / ".jars").resolve()
 
     @property
     def namespace(self) -> str:

@@ -145,3 +145,10 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 @given(st.integers(0, 10**6), st.sampled_from(["ms", "s", "m", "h", "d"]))
 def test_a_duration_is_its_number_times_its_unit(number: int, unit: str) -> None:
     assert parse_duration(f"{number}{unit}") == pytest.approx(number * parse_duration(f"1{unit}"))
+
+
+def test_jars_are_found_where_a_link_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    settings = load_settings(environment={"HEADGATE_JARS": str(tmp_path / "link")})
+    assert settings.jars_folder == (tmp_path / "real").resolve()
