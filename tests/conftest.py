@@ -16,7 +16,7 @@ from headgate.embedded.ports import free_port
 from headgate.errors import NotFound
 from headgate.jvm import Jvm
 from tests.support import times
-from tests.support.services import INTERPRETER, JVM_OPTIONS, Services
+from tests.support.services import DRIVER_OPTIONS, INTERPRETER, JVM_OPTIONS, Services
 from tests.support.stack import Stack
 from tests.support.warm import lease
 
@@ -29,6 +29,8 @@ signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 if os.environ.get("HEADGATE_SOAK") != "1":
     os.environ.setdefault("JDK_JAVA_OPTIONS", f"{JVM_OPTIONS} {INTERPRETER}")
+    # Spark's own variable for the options of its drivers alone.
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", DRIVER_OPTIONS)
 
 # What runs for more than one module.
 shared: list[Stack | Services] = []

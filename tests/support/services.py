@@ -26,6 +26,9 @@ PATIENCE_SECONDS = 120.0
 # the many small classes of queries fill: the JVM then throws away what it has compiled.
 # Threads that collect garbage beside the work only take its place on two cores.
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+# Of drivers: a JVM begins with little room for new objects, and clears it three times a second while Spark
+# plans.
+DRIVER_OPTIONS = "-Xms768m -Xmn400m"
 # Compiling a class for each expression of a plan pays for millions of rows; for the dozens of a test it is a
 # third of the work, and Spark's interpreter gives the same values. What users run is what the soak, the stack
 # of the end-to-end tests, the functions' answers and some queries by chance run.
