@@ -28,7 +28,7 @@ from headgate.statements.staged import StagedQuery, check_steps, running_of
 from headgate.statements.stages import create_topics, delete_topics, stage_topics
 from headgate.statements.takeover import (
     Rebuild,
-    check_nothing_is_half_done,
+    reached_whole,
     start_texts,
 )
 from headgate.store import StatementRecord, Statements
@@ -281,6 +281,7 @@ class StatementLoop:
             options.max_rows or ours.max_batch_rows,
             options.on_bad_record == "skip",
             settled.get("starts") or {},
+            record.name,
         )
 
     def _settle(self, record: StatementRecord, options: StatementOptions) -> dict[str, Any]:
@@ -308,14 +309,8 @@ class StatementLoop:
             )
         if other.settled.get("steps"):
             raise _no_takeover(f"Statement '{name}'")
-        reached = Checkpoint(self._spark, self._checkpoint(other.id)).reached()
-        if reached is None:
-            raise StatementFailed(
-                f"Statement '{name}' has read nothing yet: there is nothing to take over.",
-                "Delete this statement, and create it without initial-offset-from.",
-            )
-        tasks = int(other.settled["tasks"])
-        check_nothing_is_half_done(self._access, name, _writer(other.id), tasks, reached)
+        tasks, checkpoint = int(other.settled["tasks"]), Checkpoint(self._spark, self._checkpoint(other.id))
+        reached = reached_whole(self._access, name, _writer(other.id), tasks, checkpoint)
         found: dict[str, Any] = {"tasks": tasks}
         if not job.runnable.stateful:
             return found | {"starts": start_texts(reached.offsets)}
