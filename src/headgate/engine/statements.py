@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from headgate.backoff import Backoff
 from headgate.config import Statements as StatementSettings
+from headgate.engine.reset import Resetter
 from headgate.errors import StatementFailed, TerminalError, TransientError
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.topics import Topics, is_reserved
@@ -144,6 +145,9 @@ class StatementLoop:
                     self._statements.report(
                         record.id, StatementState.STOPPED, "by request", self._detail(task)
                     )
+            case "reset":
+                if time.monotonic() >= task.retry_at:
+                    task.doing = self._workers.submit(self._reset, record, query)
             case "deleted":
                 if time.monotonic() >= task.retry_at:
                     task.doing = self._workers.submit(self._delete, record, query, task.cleaning)
@@ -165,7 +169,7 @@ class StatementLoop:
         if task.query is not None:
             task.started_at = time.monotonic()
             self._tell(task, StatementState.RUNNING, "")
-        elif before is not None:
+        elif before is not None and task.record.desired != "reset":
             self._statements.report(
                 task.record.id, StatementState.STOPPED, "by request", self._detail(task, before)
             )
@@ -241,6 +245,12 @@ class StatementLoop:
 
     def _stop(self, query: Query) -> None:
         query.stop()
+
+    def _reset(self, record: StatementRecord, query: Query | None) -> None:
+        if query is not None:
+            query.stop(0)
+        running = self._running(record, record.settled)
+        Resetter(self._statements, self._spark, self._access, record).run(self._make(record), running)
 
     def _wind_up(self, query: Query, error: Exception) -> None:
         """After a failure: none of its queries goes on alone."""
