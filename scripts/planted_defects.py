@@ -695,10 +695,37 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="batch-without-a-marker",
         file="src/headgate/kafka/transactional.py",
-        old="            self._mark(batch)\n",
+        old="            self._mark(own)\n",
         new="",
         harm="A batch that is tried again after a crash is written twice.",
         test="tests/integration/kafka/test_transactional.py::test_a_batch_that_is_repeated_does_nothing",
+    ),
+    Mutant(
+        name="markers-of-another-checkpoint-ignored",
+        file="src/headgate/statements/recovery.py",
+        old="    if any(marker.checkpoint not in (None, own) for marker in known):\n",
+        new="    if False:\n",
+        harm="A statement that has begun again at 0 leaves out each batch whose number was written before.",
+        test="tests/unit/statements/test_recovery.py::test_what_cannot_be_gone_on_with_is_refused",
+    ),
+    Mutant(
+        name="batch-of-another-history-goes-on",
+        file="src/headgate/statements/recovery.py",
+        old="        if last.checkpoint is not None and entry not in (None, last.entry or None):\n",
+        new="        if False:\n",
+        harm="Rows of a batch that has read other offsets than the one that was written are left out.",
+        test="tests/unit/statements/test_recovery.py::test_what_cannot_be_gone_on_with_is_refused",
+    ),
+    Mutant(
+        name="older-checkpoint-goes-on",
+        file="src/headgate/statements/recovery.py",
+        old=(
+            "    if last.batch == reached + 1 and before is not None "
+            "and without_conf(before) == last.before:\n"
+        ),
+        new="    if last.batch > reached and before is not None:\n",
+        harm="A statement with an older copy of its checkpoint leaves out what it has not read.",
+        test="tests/unit/statements/test_recovery.py::test_what_cannot_be_gone_on_with_is_refused",
     ),
     Mutant(
         name="marker-read-before-the-fence",

@@ -1,5 +1,6 @@
 """`headgate statement`: statements that run."""
 
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,7 +10,7 @@ import typer
 
 from headgate.cli.client import Client, DataOption, JsonOption, connect
 from headgate.cli.output import age, print_fields, print_json, print_table, progress, say, say_lines
-from headgate.errors import NotFound, ServerUnavailable, StatementFailed
+from headgate.errors import InvalidRequest, NotFound, ServerUnavailable, StatementFailed
 
 POLL_SECONDS = 0.25
 PATIENCE_SECONDS = 120.0
@@ -97,6 +98,65 @@ def start(name: NameArgument, no_wait: NoWaitOption = False, data: DataOption = 
 
 
 @app.command()
+def reset(
+    name: NameArgument,
+    start: Annotated[
+        list[str],
+        typer.Option(
+            "--from",
+            metavar="PLACE",
+            help="Where to begin: earliest, latest, a time as 2026-01-31T12:00:00Z, offsets by partition as "
+            "0:12,1:40, or last: where its output stands. TOPIC=PLACE for each, where it reads several.",
+        ),
+    ],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    data: DataOption = None,
+) -> None:
+    """Have a stopped statement begin elsewhere. Says first what that repeats and skips."""
+    places = _places(start)
+    with connect(data) as client:
+        plan = client.post("statements", name, "reset", body={"from": places, "dry_run": True})
+        say_lines("\n".join(reset_lines(name, plan)))
+        if not yes:
+            _confirm(name)
+        client.post("statements", name, "reset", body={"from": plan["places"]})
+        done = _wait(client, name, "to be reset", lambda found: found["desired"] != "reset")
+    if done["state"] == "Failed":
+        raise StatementFailed(f"Statement '{name}' could not be reset: {done['reason']}")
+    say(f"{name} is reset: start it with `headgate statement start {name}`")
+
+
+def _places(said: list[str]) -> str | dict[str, str]:
+    if all("=" in one for one in said):
+        return dict(one.rpartition("=")[::2] for one in said)
+    if len(said) > 1:
+        raise InvalidRequest(
+            "Several places are of several topics.",
+            "Say --from TOPIC=PLACE for each, or --from PLACE for all.",
+        )
+    return said[0]
+
+
+def reset_lines(name: str, plan: dict[str, Any]) -> list[str]:
+    """What a reset means to who reads the output."""
+    if plan["places"] == "last":
+        return [f"{name} goes on where its output stands: nothing is repeated, nothing is skipped."]
+    lines = [
+        f"{verb} {span['topic']}, partition {span['partition']}, offsets {span['start']} to "
+        f"{span['end'] - 1}: {span['end'] - span['start']} records at most"
+        for verb, spans in (("repeats", plan["repeats"]), ("skips", plan["skips"]))
+        for span in spans
+    ]
+    return [*(lines or ["Nothing is repeated, nothing is skipped."]), "What it remembers begins empty."]
+
+
+def _confirm(name: str) -> None:
+    if not sys.stdin.isatty():
+        raise InvalidRequest(f"This resets statement '{name}'.", "Say --yes to mean it.")
+    typer.confirm(f"Reset statement '{name}'?", abort=True)
+
+
+@app.command()
 def delete(name: NameArgument, no_wait: NoWaitOption = False, data: DataOption = None) -> None:
     """Delete a statement with its offsets and its state. The topic that it wrote stays."""
     with connect(data) as client:
@@ -113,7 +173,7 @@ def _is_running(found: dict[str, Any]) -> bool:
     return bool(found["state"] == "Running")
 
 
-def _wait(client: Client, name: str, what: str, done: Callable[[dict[str, Any]], bool]) -> None:
+def _wait(client: Client, name: str, what: str, done: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     deadline = time.monotonic() + PATIENCE_SECONDS
     with progress(f"{name}: waiting for it {what}"):
         while not done(found := client.get("statements", name)):
@@ -123,6 +183,7 @@ def _wait(client: Client, name: str, what: str, done: Callable[[dict[str, Any]],
                     "Does the engine run? See `headgate status`.",
                 )
             time.sleep(POLL_SECONDS)
+    return dict(found)
 
 
 def _text(value: object) -> str:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from headgate.backoff import Backoff
 from headgate.config import Statements as StatementSettings
+from headgate.engine.reset import Resetter
 from headgate.errors import StatementFailed, TerminalError, TransientError
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.topics import Topics, is_reserved
@@ -28,7 +29,7 @@ from headgate.statements.staged import StagedQuery, check_steps, running_of
 from headgate.statements.stages import create_topics, delete_topics, stage_topics
 from headgate.statements.takeover import (
     Rebuild,
-    check_nothing_is_half_done,
+    reached_whole,
     start_texts,
 )
 from headgate.store import StatementRecord, Statements
@@ -144,6 +145,9 @@ class StatementLoop:
                     self._statements.report(
                         record.id, StatementState.STOPPED, "by request", self._detail(task)
                     )
+            case "reset":
+                if time.monotonic() >= task.retry_at:
+                    task.doing = self._workers.submit(self._reset, record, query)
             case "deleted":
                 if time.monotonic() >= task.retry_at:
                     task.doing = self._workers.submit(self._delete, record, query, task.cleaning)
@@ -165,7 +169,7 @@ class StatementLoop:
         if task.query is not None:
             task.started_at = time.monotonic()
             self._tell(task, StatementState.RUNNING, "")
-        elif before is not None:
+        elif before is not None and task.record.desired != "reset":
             self._statements.report(
                 task.record.id, StatementState.STOPPED, "by request", self._detail(task, before)
             )
@@ -242,6 +246,12 @@ class StatementLoop:
     def _stop(self, query: Query) -> None:
         query.stop()
 
+    def _reset(self, record: StatementRecord, query: Query | None) -> None:
+        if query is not None:
+            query.stop(0)
+        running = self._running(record, record.settled)
+        Resetter(self._statements, self._spark, self._access, record).run(self._make(record), running)
+
     def _wind_up(self, query: Query, error: Exception) -> None:
         """After a failure: none of its queries goes on alone."""
         query.stop()
@@ -281,6 +291,7 @@ class StatementLoop:
             options.max_rows or ours.max_batch_rows,
             options.on_bad_record == "skip",
             settled.get("starts") or {},
+            record.name,
         )
 
     def _settle(self, record: StatementRecord, options: StatementOptions) -> dict[str, Any]:
@@ -308,14 +319,8 @@ class StatementLoop:
             )
         if other.settled.get("steps"):
             raise _no_takeover(f"Statement '{name}'")
-        reached = Checkpoint(self._spark, self._checkpoint(other.id)).reached()
-        if reached is None:
-            raise StatementFailed(
-                f"Statement '{name}' has read nothing yet: there is nothing to take over.",
-                "Delete this statement, and create it without initial-offset-from.",
-            )
-        tasks = int(other.settled["tasks"])
-        check_nothing_is_half_done(self._access, name, _writer(other.id), tasks, reached)
+        tasks, checkpoint = int(other.settled["tasks"]), Checkpoint(self._spark, self._checkpoint(other.id))
+        reached = reached_whole(self._access, name, _writer(other.id), tasks, checkpoint)
         found: dict[str, Any] = {"tasks": tasks}
         if not job.runnable.stateful:
             return found | {"starts": start_texts(reached.offsets)}

@@ -1,10 +1,12 @@
 """Which batch a writer committed last: markers in a compacted topic, each part of its batch's transaction."""
 
+import base64
 import json
 import time
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
@@ -29,6 +31,46 @@ MARKERS_CONFIG = {
 }
 # The end of the log is looked at first: a writer that is at work was here a moment ago.
 FIRST_LOOK, WIDER = 256, 16
+# A longer text is packed: a topic may have thousands of partitions, and brokers take records of a million
+# bytes.
+PLAIN_BYTES = 16 * 1024
+
+
+@dataclass(frozen=True)
+class Marker:
+    """The last batch that a writer has committed. Of a statement also what the batch was: numbers alone say
+    nothing once a checkpoint is lost, or an older one is in its place."""
+
+    batch: int
+    #: The id of the checkpoint that the batch is of.
+    checkpoint: str | None = None
+    #: The text of the batch's entry in the checkpoint's log of offsets.
+    entry: str = ""
+    #: That of the batch before it; empty for a first batch.
+    before: str = ""
+
+    def to_bytes(self) -> bytes:
+        """The value of the record."""
+        if self.checkpoint is None:
+            return json.dumps({"batch": self.batch}).encode()
+        texts = {"entry": _packed(self.entry), "before": _packed(self.before)}
+        return json.dumps({"batch": self.batch, "checkpoint": self.checkpoint, **texts}).encode()
+
+    @classmethod
+    def from_bytes(cls, value: bytes) -> "Marker":
+        known = json.loads(value)
+        texts = [_unpacked(known.get(name, "")) for name in ("entry", "before")]
+        return cls(int(known["batch"]), known.get("checkpoint"), *texts)
+
+
+def _packed(text: str) -> str | dict[str, str]:
+    if len(text) <= PLAIN_BYTES:
+        return text
+    return {"zlib": base64.b64encode(zlib.compress(text.encode())).decode()}
+
+
+def _unpacked(known: str | dict[str, str]) -> str:
+    return known if isinstance(known, str) else zlib.decompress(base64.b64decode(known["zlib"])).decode()
 
 
 def prepare_markers(where: Where, topic: str) -> None:
@@ -51,7 +93,7 @@ def marker_partition(key: str) -> int:
     return zlib.crc32(key.encode()) % MARKER_PARTITIONS
 
 
-def read_marker(link: Link, topic: str, key: str) -> int | None:
+def read_marker(link: Link, topic: str, key: str) -> Marker | None:
     """The newest committed marker of `key`, as of now.
 
     Other writers' open transactions hide what was committed behind them. So the end is taken first, and
@@ -81,7 +123,7 @@ def read_marker(link: Link, topic: str, key: str) -> int | None:
         for start, stop in _looks(low, end):
             here = _between(link, consumer, place, start, stop)
             if own := [message.value() for message in here if message.key() == key.encode()]:
-                return None if own[-1] is None else int(json.loads(own[-1])["batch"])
+                return None if own[-1] is None else Marker.from_bytes(bytes(own[-1]))
         return None
     except KafkaException as error:
         raise link.failure(error, f"read topic '{topic}'") from error
@@ -147,8 +189,3 @@ def _offset(link: Link, place: TopicPartition, spec: OffsetSpec, isolation: Isol
                 f"Topic '{place.topic}' has no partition {place.partition} with a leader."
             ) from error
         raise link.failure(error, f"look up offsets of topic '{place.topic}'") from error
-
-
-def marker(batch: int) -> bytes:
-    """The value of the record that says so."""
-    return json.dumps({"batch": batch}).encode()

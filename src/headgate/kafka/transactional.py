@@ -3,7 +3,8 @@
 Who writes is known by a name and the number of a task. Opening a writer takes over from any earlier one of
 the same name and task: what that one left open is ended, and it can commit nothing more. Only then the marker
 is read, the last batch that was committed; so a batch that is tried again finds itself done, and a writer
-that was stopped and woken finds itself replaced.
+that was stopped and woken finds itself replaced. Markers of statements say of which checkpoint a batch was
+and what it has read: of another history no batch is done.
 """
 
 import json
@@ -26,7 +27,7 @@ from headgate.kafka.client import KafkaAccess, Link, Where, kafka_error, settle
 from headgate.kafka.markers import (
     POLL_SECONDS,
     TRANSACTION_SECONDS,
-    marker,
+    Marker,
     marker_partition,
     prepare_markers,
     read_marker,
@@ -90,7 +91,7 @@ class TransactionalWriter:
         self._link = where if isinstance(where, Link) else Link(where)
         self._key = f"{name}/{task}"
         self._markers = markers_topic
-        self._last: int | None = None
+        self._last: Marker | None = None
         self._ended = False
         self._producer = self._link.producer(
             {
@@ -119,29 +120,54 @@ class TransactionalWriter:
 
     def committed(self) -> int | None:
         """The last batch that was committed under this name and task; None if none ever was."""
-        return self._last
+        return None if self._last is None else self._last.batch
 
-    def write(self, batch: int, topic: str, rows: Iterable[Row]) -> bool:
+    def write(self, batch: int | Marker, topic: str, rows: Iterable[Row]) -> bool:
         """Commits the rows as this batch; False, and nothing is done, if it or a later one is committed."""
         if self._ended:
             raise RuntimeError(f"The writer '{self._key}' has failed: open a new one.")
-        if self._last is not None and batch <= self._last:
+        own = batch if isinstance(batch, Marker) else Marker(batch)
+        if self._is_done(own):
             return False
+        self._commit(own, topic, rows)
+        return True
+
+    def replace_marker(self, marker: Marker) -> None:
+        """Commits this marker and no rows, whatever was committed before."""
+        if self._last != marker:
+            self._commit(marker, self._markers, ())
+
+    def _commit(self, own: Marker, topic: str, rows: Iterable[Row]) -> None:
         # Until all went well: librdkafka may still purge what a next transaction sends.
         self._ended = True
         doing = f"write to topic '{topic}'"
         self._run(self._producer.begin_transaction, doing)
         try:
             self._send(topic, rows, doing)
-            self._mark(batch)
+            self._mark(own)
             self._persist(self._producer.commit_transaction, doing, commit=True)
         except CommitUnknown:
             raise
         except BaseException:
             self._abort()
             raise
-        self._last, self._ended = batch, False
-        return True
+        self._last, self._ended = own, False
+
+    def _is_done(self, own: Marker) -> bool:
+        """By the batch's number within one checkpoint. What another one has committed says nothing of this
+        batch: a statement looks at that when it starts, so it came from another engine since."""
+        last = self._last
+        if last is None:
+            return False
+        if own.checkpoint is not None and last.checkpoint is not None:
+            others = own.checkpoint != last.checkpoint or own.batch < last.batch - 1
+            if others or (own.batch == last.batch and own.entry != last.entry):
+                raise StaleBatch(
+                    f"'{self._key}' has committed batch {last.batch} of another run than this one's "
+                    f"batch {own.batch}.",
+                    "See what it has committed, then go on.",
+                )
+        return own.batch <= last.batch
 
     def close(self) -> None:
         """What was not committed never will be."""
@@ -187,12 +213,12 @@ class TransactionalWriter:
                 # As many rows are under way as may be.
                 self._producer.poll(POLL_SECONDS)
 
-    def _mark(self, batch: int) -> None:
+    def _mark(self, marker: Marker) -> None:
         partition = marker_partition(self._key)
-        doing = f"record batch {batch} in topic '{self._markers}'"
+        doing = f"record batch {marker.batch} in topic '{self._markers}'"
         self._run(
             lambda: self._producer.produce(
-                self._markers, marker(batch), self._key.encode(), partition=partition
+                self._markers, marker.to_bytes(), self._key.encode(), partition=partition
             ),
             doing,
         )
@@ -256,6 +282,14 @@ def end_open(where: Where, name: str, tasks: int) -> None:
             raise link.failure(error, f"end the open transactions of '{name}'") from error
 
 
+def take_over_markers(where: Where, name: str, tasks: int, markers_topic: str) -> list[Marker | None]:
+    """The last marker of each task, when no earlier writer of this name can commit any more."""
+    end_open(where, name, tasks)
+    prepare_markers(where, markers_topic)
+    link = Link(where)
+    return [read_marker(link, markers_topic, f"{name}/{task}") for task in range(tasks)]
+
+
 def _arguments(row: Row) -> dict[str, Any]:
     found: dict[str, Any] = {"key": row.key, "value": row.value}
     if row.headers:
@@ -281,7 +315,7 @@ def write_frame(
     df: "DataFrame",
     where: Where,
     name: str,
-    batch: int,
+    batch: int | Marker,
     topic: str,
     tasks: int,
     markers_topic: str,
@@ -313,7 +347,8 @@ def write_frame(
         raise _reported(error) or error from error
     # Of a frame that is known to be empty before it runs, Spark runs nothing.
     if done and sorted(row["task"] for row in done) != list(range(tasks)):
-        raise RuntimeError(f"{len(done)} tasks of {tasks} wrote batch {batch} of '{name}'.")
+        number = batch.batch if isinstance(batch, Marker) else batch
+        raise RuntimeError(f"{len(done)} tasks of {tasks} wrote batch {number} of '{name}'.")
     return sum(row["written"] for row in done)
 
 
@@ -347,7 +382,7 @@ def _planned(
 
 
 def _task_function(
-    access: KafkaAccess, name: str, batch: int, topic: str, markers_topic: str, mark_empty: bool
+    access: KafkaAccess, name: str, batch: int | Marker, topic: str, markers_topic: str, mark_empty: bool
 ) -> "Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]":
     def run(batches: "Iterable[pa.RecordBatch]") -> "Iterable[pa.RecordBatch]":
         import pyarrow as pa

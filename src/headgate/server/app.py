@@ -76,14 +76,15 @@ def create_app(
     app.add_middleware(Doorkeeper, gate=gate or gate_of(runtime, store))
     app.add_middleware(OwnOrigin)
     answer_failures(app)
-    tables = tables_router(store, topics, Offsets(runtime.kafka_access), embedded)
+    offsets = Offsets(runtime.kafka_access)
+    tables = tables_router(store, topics, offsets, embedded)
     scripts = executor(runtime, store, topics)
     routers = (
         control_router(found),
         tables,
         maintenance_router(store),
         topics_router(store, topics),
-        statements_router(store, found.records),
+        statements_router(store, found.records, runtime.kafka_access, topics, offsets),
         sql_router(scripts),
         queries_router(scripts, QueryDriver(store, secret(runtime.data, "connect"))),
         credentials_router(store),

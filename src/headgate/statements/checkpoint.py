@@ -5,11 +5,14 @@ Spark's logs are small files, one for each batch: `offsets/N` before the batch r
 
 import json
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from pyspark.sql import SparkSession
+
+from headgate.kafka.markers import Marker
 
 Offsets = Mapping[str, Mapping[int, int]]
 
@@ -38,6 +41,40 @@ class Checkpoint:
         self._path = jvm.org.apache.hadoop.fs.Path
         self._files = self._path(uri).getFileSystem(cast(Any, spark)._jsc.hadoopConfiguration())
         self._io = jvm.org.apache.commons.io.IOUtils
+        #: The last entry that was read, by its batch: the next batch asks for it again.
+        self._entry: tuple[int, str | None] = (-1, None)
+        self._id: str | None = None
+
+    def id(self) -> str | None:
+        """As Spark writes it down first of all; a copy of the checkpoint has the same."""
+        text = self._read("metadata")
+        return None if text is None else str(json.loads(text)["id"])
+
+    def begin(self, checkpoint_id: str) -> None:
+        """An empty checkpoint that has this id, whatever was there."""
+        self.delete()
+        self._write("metadata", json.dumps({"id": checkpoint_id}))
+
+    def entry(self, batch: int) -> str | None:
+        """The text of a batch's entry in the log of offsets; None if it has none, or none any more."""
+        if self._entry[0] != batch or self._entry[1] is None:
+            self._entry = batch, self._read(f"offsets/{batch}")
+        return self._entry[1]
+
+    def write_entry(self, batch: int, text: str) -> None:
+        """Plans a batch by the text of its entry, for Spark to run next."""
+        self._write(f"offsets/{batch}", text)
+
+    def is_done(self, batch: int) -> bool:
+        return batch in self._numbers("commits")
+
+    def marker(self, batch: int) -> Marker:
+        """What is recorded with the rows of a batch that runs."""
+        before, entry = self.entry(batch - 1), self.entry(batch)
+        self._id = self._id or self.id()
+        if entry is None or self._id is None:
+            raise AssertionError(f"checkpoint '{self.uri}' does not know batch {batch}, which runs")
+        return Marker(batch, self._id, entry, "" if before is None else without_conf(before))
 
     def reached(self) -> Reached | None:
         """None before a first batch was done."""
@@ -83,21 +120,11 @@ class Checkpoint:
         }
         ends = [json.dumps({topic: {str(p): o for p, o in offsets[topic].items()}}) for topic in topics]
         text = "\n".join(["v1", json.dumps(metadata), *ends])
-        out = self._files.create(self._path(f"{self.uri}/offsets/{number}"), False)
-        try:
-            out.write(bytearray(text.encode()))
-        finally:
-            out.close()
+        self.write_entry(number, text)
 
     def planned(self) -> int | None:
         """The last batch that was begun."""
         return max(self._numbers("offsets"), default=None)
-
-    def forget_unbegun(self) -> None:
-        """What is left of a first batch that was cut off before it was planned: Spark takes it for another
-        query's, and would not begin."""
-        if self.planned() is None:
-            self.delete()
 
     def delete(self) -> None:
         self._files.delete(self._path(self.uri), True)
@@ -110,9 +137,59 @@ class Checkpoint:
         return sorted(int(name) for name in names if name.isdigit())
 
     def _lines(self, log: str, number: int) -> list[str]:
-        opened = self._files.open(self._path(f"{self.uri}/{log}/{number}"))
+        text = self._read(f"{log}/{number}")
+        if text is None:
+            raise AssertionError(f"checkpoint '{self.uri}' has no {log}/{number}")
+        return text.splitlines()
+
+    def _read(self, name: str) -> str | None:
+        path = self._path(f"{self.uri}/{name}")
+        if not self._files.exists(path):
+            return None
+        opened = self._files.open(path)
         try:
             text: str = self._io.toString(opened, "UTF-8")
         finally:
             opened.close()
-        return text.splitlines()
+        return text
+
+    def _write(self, name: str, text: str) -> None:
+        """All of a file or none of it, whenever this process is killed."""
+        path = self._path(f"{self.uri}/{name}")
+        unfinished = self._path(path.getParent(), f".{path.getName()}.{uuid.uuid4().hex}.tmp")
+        out = self._files.create(unfinished, False)
+        try:
+            out.write(bytearray(text.encode()))
+        finally:
+            out.close()
+        if not self._files.rename(unfinished, path):
+            self._files.delete(unfinished, False)
+            raise RuntimeError(f"'{self.uri}/{name}' could not be written.")
+
+
+def without_conf(entry: str) -> str:
+    """An entry of the log of offsets without Spark's settings, which are the same in all of a checkpoint."""
+    version, metadata, *offsets = entry.splitlines()
+    known = json.loads(metadata)
+    known.pop("conf", None)
+    return "\n".join([version, json.dumps(known, sort_keys=True), *offsets])
+
+
+def entry_offsets(entry: str) -> dict[str, dict[int, int]]:
+    """By topic, up to where a batch has read; of a topic that it reads twice, where it is behind."""
+    found: dict[str, dict[int, int]] = {}
+    for line in entry.splitlines()[2:]:
+        for topic, ends in (json.loads(line) if line != "-" else {}).items():
+            known = found.setdefault(topic, {})
+            known |= {int(p): min(known.get(int(p), int(end)), int(end)) for p, end in ends.items()}
+    return found
+
+
+def entry_watermark_ms(entry: str) -> int:
+    """How far event time was for a batch."""
+    return int(json.loads(entry.splitlines()[1])["batchWatermarkMs"])
+
+
+def entry_conf(entry: str) -> Mapping[str, str]:
+    found: Mapping[str, str] = json.loads(entry.splitlines()[1])["conf"]
+    return found

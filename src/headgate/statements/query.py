@@ -15,15 +15,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.errors import HeadgateError, NotFound, StatementFailed
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.topics import Topics, is_reserved
-from headgate.kafka.transactional import end_open
+from headgate.kafka.transactional import take_over_markers
 from headgate.registry.client import SchemaSource
 from headgate.statements import runnable as r
 from headgate.statements.checkpoint import Checkpoint
 from headgate.statements.clock import SourceClock
 from headgate.statements.event_time import EventTime
 from headgate.statements.progress import Progress, Totals, ran
+from headgate.statements.recovery import begin, unlogged_batch
 from headgate.statements.scan import Reading, scan
-from headgate.statements.sink import NULL_IN, Sink, TopicSink, check_output, prepare_output
+from headgate.statements.sink import MARKERS, NULL_IN, Sink, TopicSink, check_output, prepare_output
 from headgate.statements.stages import StageSink, StageTopic, scan_stage
 from headgate.statements.takeover import REBUILD_BATCHES, Rebuild, plan_rebuild
 from headgate.statements.topics import TopicReader
@@ -63,6 +64,8 @@ class Running:
     skip_bad: bool = False
     #: Where topics are begun, the first time: `earliest`, `latest`, or offsets as Spark's source takes them.
     starts: Mapping[str, str] = field(default_factory=dict)
+    #: What its owner calls it.
+    name: str = ""
 
     @property
     def writer(self) -> str:
@@ -143,16 +146,29 @@ class StatementQuery:
     def _begin(self, rebuild: Rebuild | None) -> None:
         frame = self.frame()
         running = self._running
-        self._sink = self._open_sink(0 if rebuild is None else REBUILD_BATCHES)
-        end_open(self._access, running.writer, running.tasks)
+        sink = self._sink = self._open_sink(0 if rebuild is None else REBUILD_BATCHES)
         checkpoint = Checkpoint(self._spark, running.checkpoint)
-        checkpoint.forget_unbegun()
+        sink.marker_of = checkpoint.marker
+        markers = take_over_markers(self._access, running.writer, running.tasks, MARKERS)
+        to_come = (REBUILD_BATCHES, rebuild.entry) if rebuild is not None and rebuild.entry else None
+        unlogged = unlogged_batch(checkpoint, markers, running.name or running.id, to_come)
+        planned = checkpoint.planned()
+        if planned is None:
+            begin(checkpoint, markers, self._access, running.writer, MARKERS)
         while rebuild is not None and plan_rebuild(frame, checkpoint, rebuild):
-            self._launch(frame, {"once": True})
-            assert self._query is not None
-            self._query.awaitTermination()
-            frame = self.frame()
+            frame = self._run_planned(frame)
+        if unlogged is not None:
+            if planned is not None and not checkpoint.is_done(planned):
+                frame = self._run_planned(frame)
+            checkpoint.write_entry(unlogged.batch, unlogged.entry)
         self._launch(frame, {"processingTime": f"{int(running.interval_seconds * 1000)} milliseconds"})
+
+    def _run_planned(self, frame: DataFrame) -> DataFrame:
+        """The one batch that is planned; then the query again, for what follows."""
+        self._launch(frame, {"once": True})
+        assert self._query is not None
+        self._query.awaitTermination()
+        return self.frame()
 
     def _launch(self, frame: DataFrame, trigger: Mapping[str, Any]) -> None:
         running = self._running

@@ -1,7 +1,7 @@
 """Rows of a statement into its topic: keys and values by registered schemas, each batch once."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ from headgate.decode.project import same_type, widens
 from headgate.errors import AlreadyExists, InvalidRequest, StatementFailed
 from headgate.failpoints import failpoint
 from headgate.kafka.access import KafkaAccess
+from headgate.kafka.markers import Marker
 from headgate.kafka.topics import ANY_TIME, VERSIONS, Topics
 from headgate.kafka.transactional import write_frame
 from headgate.registry.client import RegisteredSchema, SchemaSource
@@ -177,6 +178,8 @@ class Sink(ABC):
         self._tasks = tasks
         self._by = tuple(by)
         self._silent_before = silent_before
+        #: What is recorded with a batch, when it is known of which checkpoint it is.
+        self.marker_of: Callable[[int], Marker] = Marker
         #: What Spark hands on as text only.
         self.error: Exception | None = None
 
@@ -199,7 +202,7 @@ class Sink(ABC):
                 records,
                 self._access,
                 self._name,
-                batch,
+                self.marker_of(batch),
                 self._topic,
                 self._tasks,
                 MARKERS,

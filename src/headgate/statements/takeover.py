@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame
 
 from headgate.errors import StatementFailed
 from headgate.kafka.access import KafkaAccess
-from headgate.kafka.transactional import TransactionalWriter
+from headgate.kafka.transactional import take_over_markers
 from headgate.statements.checkpoint import Checkpoint, Offsets, Reached
+from headgate.statements.recovery import NO_BATCH, unlogged_batch
 from headgate.statements.sink import MARKERS
 
 _RELATION = "StreamingRelationV2"
@@ -30,36 +31,42 @@ class Rebuild:
     offsets: Offsets
     watermark_ms: int
     conf: Mapping[str, str]
+    #: That of the batch that comes next, if some of it is written already: the text in the log of offsets.
+    entry: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         offsets = {topic: {str(p): o for p, o in ends.items()} for topic, ends in self.offsets.items()}
-        return {"offsets": offsets, "watermark_ms": self.watermark_ms, "conf": dict(self.conf)}
+        found = {"offsets": offsets, "watermark_ms": self.watermark_ms, "conf": dict(self.conf)}
+        return found | ({"entry": self.entry} if self.entry else {})
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> "Rebuild":
         offsets = {
             topic: {int(p): int(o) for p, o in ends.items()} for topic, ends in known["offsets"].items()
         }
-        return cls(offsets, int(known["watermark_ms"]), known["conf"])
+        return cls(offsets, int(known["watermark_ms"]), known["conf"], known.get("entry", ""))
 
 
-def check_nothing_is_half_done(
-    access: KafkaAccess, name: str, writer: str, tasks: int, reached: Reached
-) -> None:
-    """A batch that was begun and partly written is neither done nor undone: only its own statement ends it.
+def reached_whole(access: KafkaAccess, name: str, writer: str, tasks: int, checkpoint: Checkpoint) -> Reached:
+    """Where a stopped statement has come to, of which nothing is half done and all is in its checkpoint.
 
+    A batch that was begun and partly written is neither done nor undone: only its own statement ends it.
     Asking takes the transactions over, so that nobody who still sleeps can write it afterwards.
     """
-    if reached.pending is None:
-        return
-    for task in range(tasks):
-        with TransactionalWriter(access, writer, task, MARKERS) as opened:
-            last = opened.committed()
-        if last is not None and last >= reached.pending:
-            raise StatementFailed(
-                f"Statement '{name}' was stopped in the middle of a batch, of which some is written.",
-                f"Let it end that: `headgate statement start {name}`, then stop it again.",
-            )
+    markers = take_over_markers(access, writer, tasks, MARKERS)
+    unlogged, reached = unlogged_batch(checkpoint, markers, name), checkpoint.reached()
+    last = max((marker.batch for marker in markers if marker is not None), default=NO_BATCH)
+    if unlogged is not None or last > (NO_BATCH if reached is None else reached.batch):
+        raise StatementFailed(
+            f"Statement '{name}' was stopped in the middle of a batch, of which some is written.",
+            f"Let it end that: `headgate statement start {name}`, then stop it again.",
+        )
+    if reached is None:
+        raise StatementFailed(
+            f"Statement '{name}' has read nothing yet: there is nothing to take over.",
+            "Delete this statement, and create it without initial-offset-from.",
+        )
+    return reached
 
 
 def start_texts(offsets: Offsets) -> dict[str, str]:

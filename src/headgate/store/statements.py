@@ -38,7 +38,8 @@ _WAITING = "waiting for the engine"
 
 @dataclass(frozen=True)
 class StatementRecord:
-    """A statement: what was written, what is wanted of it (`running`, `stopped`, `deleted`), where it stands.
+    """A statement: what was written, what is wanted of it (`running`, `stopped`, `reset`, `deleted`), where
+    it stands.
 
     `settled` is what the engine has decided for good when it first took the statement up.
     """
@@ -63,6 +64,22 @@ def check_name(name: str) -> None:
         raise InvalidRequest(
             f"'{name}' cannot be the name of a statement.",
             "Letters, digits, dots, dashes and underscores, up to 100 of them.",
+        )
+
+
+def check_resettable(record: StatementRecord) -> None:
+    """Refuses one that runs, or may."""
+    ended = record.state in (StatementState.STOPPED, StatementState.FAILED)
+    if record.desired != "stopped" or not ended:
+        raise InvalidRequest(
+            f"Statement '{record.name}' is {record.state.value} and wanted {record.desired}: what runs is "
+            "not reset.",
+            f"Stop it first: `headgate statement stop {record.name}`.",
+        )
+    if not record.settled:
+        raise InvalidRequest(
+            f"Statement '{record.name}' has not begun yet: there is nothing to reset.",
+            f"Start it: `headgate statement start {record.name}`.",
         )
 
 
@@ -111,6 +128,10 @@ class Statements:
                 raise _no_statement(name)
             if row["desired"] == "deleted" and desired != "deleted":
                 raise InvalidRequest(f"Statement '{name}' is being deleted.")
+            if row["desired"] == "reset" and desired != "deleted":
+                raise InvalidRequest(
+                    f"Statement '{name}' is being reset.", f"Wait: see `headgate statement show {name}`."
+                )
             if desired == "running" and row["state"] == StatementState.COMPLETED:
                 raise InvalidRequest(f"Statement '{name}' is completed: there is nothing left to do.")
             values: dict[str, Any] = {"desired": desired}
@@ -118,6 +139,20 @@ class Statements:
                 values |= _moved(row, StatementState.PENDING, _WAITING)
             connection.execute(_statements.update().where(_statements.c.name == name).values(**values))
             log_event(connection, _subject(name), desired, "by request")
+        return self.get(name)
+
+    def reset(self, name: str, asked: Mapping[str, Any]) -> StatementRecord:
+        """Asks the engine to have a stopped statement begin elsewhere; then it is stopped again."""
+        with self._engine.begin() as connection:
+            row = connection.execute(_select().where(_statements.c.name == name)).mappings().first()
+            if row is None:
+                raise _no_statement(name)
+            check_resettable(_record(row))
+            values: dict[str, Any] = {"desired": "reset"}
+            values["settled"] = {**row["settled"], "reset": dict(asked)}
+            values |= _moved(row, StatementState.PENDING, "to be reset")
+            connection.execute(_statements.update().where(_statements.c.name == name).values(**values))
+            log_event(connection, _subject(name), "reset", f"from {asked['from']}")
         return self.get(name)
 
     def get(self, name: str) -> StatementRecord:
@@ -140,6 +175,17 @@ class Statements:
             mine = _statements.c.id == statement_id
             connection.execute(_statements.update().where(mine).values(settled=dict(settled)))
 
+    def was_reset(self, statement_id: str, settled: Mapping[str, Any], reason: str) -> None:
+        """Stopped, and settled otherwise, unless it is to be deleted by now."""
+        with self._engine.begin() as connection:
+            mine = sa.and_(_statements.c.id == statement_id, _statements.c.desired == "reset")
+            row = connection.execute(_select().where(mine)).mappings().first()
+            if row is not None:
+                values = {"settled": dict(settled), "desired": "stopped"}
+                values |= _moved(row, StatementState.STOPPED, reason)
+                connection.execute(_statements.update().where(mine).values(**values))
+                log_event(connection, _subject(row["name"]), StatementState.STOPPED.value, reason)
+
     def report(
         self, statement_id: str, state: StatementState, reason: str, detail: Mapping[str, Any]
     ) -> None:
@@ -151,7 +197,8 @@ class Statements:
         """Failed, or Completed: not taken up again until somebody asks for it."""
         with self._engine.begin() as connection:
             if self._put(connection, statement_id, state, reason, detail):
-                mine = sa.and_(_statements.c.id == statement_id, _statements.c.desired == "running")
+                going_on = _statements.c.desired.in_(("running", "reset"))
+                mine = sa.and_(_statements.c.id == statement_id, going_on)
                 connection.execute(_statements.update().where(mine).values(desired="stopped"))
 
     def remove(self, statement_id: str) -> None:

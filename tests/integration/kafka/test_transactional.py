@@ -20,8 +20,8 @@ from headgate.kafka import Topics
 from headgate.kafka.client import Link
 from headgate.kafka.markers import (
     MARKER_PARTITIONS,
+    Marker,
     _await_decided,
-    marker,
     marker_partition,
     prepare_markers,
     read_marker,
@@ -138,7 +138,7 @@ def test_an_older_writer_cannot_commit_while_the_marker_is_read(
 ) -> None:
     """A batch that it committed behind the marker that was read would be written a second time."""
 
-    def read_late(link: Link, markers: str, key: str) -> int | None:
+    def read_late(link: Link, markers: str, key: str) -> Marker | None:
         found = read_marker(link, markers, key)
         with pytest.raises(StaleBatch):
             older.write(1, topic, [Row(b"k", b"never")])
@@ -217,7 +217,7 @@ def test_a_marker_far_back_is_found(broker: Broker, topic: str, name: str) -> No
     crowd = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     partition = marker_partition(f"{name}/0")
     for number in range(6000):
-        crowd.produce(own, marker(number), f"other-{number}".encode(), partition=partition)
+        crowd.produce(own, Marker(number).to_bytes(), f"other-{number}".encode(), partition=partition)
     assert crowd.flush(20) == 0
     began = time.monotonic()
     with open_writer(broker, name, markers=own) as writer:
@@ -234,7 +234,7 @@ def test_anothers_open_transaction_does_not_hide_a_marker(broker: Broker, topic:
     )
     open_one.init_transactions(20)
     open_one.begin_transaction()
-    open_one.produce(own, marker(9), b"somebody", partition=marker_partition(f"{name}/0"))
+    open_one.produce(own, Marker(9).to_bytes(), b"somebody", partition=marker_partition(f"{name}/0"))
     assert open_one.flush(10) == 0
     # The marker of this first writer lies behind the open record.
     process = subprocess.Popen(
@@ -266,7 +266,7 @@ def test_a_marker_behind_anothers_open_transaction_is_read_when_that_is_decided(
     for producer, record_key, batch in ((others, "somebody", 9), (ours, key, 5)):
         producer.init_transactions(20)
         producer.begin_transaction()
-        producer.produce(own, marker(batch), record_key.encode(), partition=marker_partition(key))
+        producer.produce(own, Marker(batch).to_bytes(), record_key.encode(), partition=marker_partition(key))
         assert producer.flush(10) == 0
     ours.commit_transaction(20)
 
@@ -275,7 +275,7 @@ def test_a_marker_behind_anothers_open_transaction_is_read_when_that_is_decided(
         _await_decided(link, place, end)
 
     monkeypatch.setattr("headgate.kafka.markers._await_decided", await_decided)
-    assert read_marker(Link(broker.bootstrap), own, key) == 5
+    assert read_marker(Link(broker.bootstrap), own, key) == Marker(5)
 
 
 def test_what_was_left_open_is_ended_for_all_tasks(broker: Broker, topic: str, name: str) -> None:

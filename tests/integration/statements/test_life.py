@@ -10,13 +10,13 @@ from uuid import uuid4
 import pytest
 
 from headgate.errors import HeadgateError, StatementFailed
-from headgate.kafka.markers import prepare_markers
+from headgate.kafka.markers import Marker, prepare_markers
 from headgate.kafka.transactional import Row, TransactionalWriter
 from headgate.model import StatementState
-from headgate.statements.checkpoint import Reached
+from headgate.statements.checkpoint import Checkpoint
 from headgate.statements.runnable import Job
 from headgate.statements.sink import MARKERS
-from headgate.statements.takeover import check_nothing_is_half_done
+from headgate.statements.takeover import reached_whole
 from headgate.store import StatementRecord, Statements, Store
 from tests.integration.statements.bench import Bench, event
 from tests.integration.statements.plans import Plan, Watermark, counts, interval_join, keep_last, projection
@@ -270,18 +270,48 @@ def test_spark_refuses_what_it_cannot_run(life: Life) -> None:
         assert "Spark does not take the query" in life.until_state(name, StatementState.FAILED).reason
 
 
+def logged(life: Life, checkpoint_id: str, planned: int, done: int) -> Checkpoint:
+    """A checkpoint by hand, with so many batches."""
+    folder = life.folder / checkpoint_id
+    found = Checkpoint(life.bench.spark, folder.as_uri())
+    found.begin(checkpoint_id)
+    for batch in range(planned):
+        found.write_entry(batch, entry_of(batch))
+    (folder / "commits").mkdir()
+    for batch in range(done):
+        (folder / "commits" / str(batch)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+    return found
+
+
+def entry_of(batch: int) -> str:
+    return f'v1\n{{"batchWatermarkMs":0,"batchTimestampMs":{batch},"conf":{{}}}}\n{{"t":{{"0":{batch}}}}}'
+
+
 def test_a_batch_that_is_half_written_is_not_taken_over(life: Life) -> None:
     topic, writer = life.bench.topic("half"), f"half-{uuid4().hex}"
-    reached = Reached(3, {}, 0, 4, {})
+    checkpoint = logged(life, writer, 5, 4)
+
+    def reached() -> int:
+        return reached_whole(life.bench.access, "first", writer, 2, checkpoint).batch
+
     prepare_markers(life.bench.access, MARKERS)
-    check_nothing_is_half_done(life.bench.access, "first", writer, 2, reached)
-    with TransactionalWriter(life.bench.access, writer, 1, MARKERS) as task:
-        task.write(3, topic, [Row(b"k", b"v")])
-    check_nothing_is_half_done(life.bench.access, "first", writer, 2, reached)
-    with TransactionalWriter(life.bench.access, writer, 1, MARKERS) as task:
-        task.write(4, topic, [Row(b"k", b"v")])
+    assert reached() == 3
+    for batch in (3, 4):
+        with TransactionalWriter(life.bench.access, writer, 1, MARKERS) as task:
+            task.write(checkpoint.marker(batch), topic, [Row(b"k", b"v")])
+        if batch == 3:
+            assert reached() == 3
     with pytest.raises(StatementFailed, match="middle of a batch"):
-        check_nothing_is_half_done(life.bench.access, "first", writer, 2, reached)
+        reached()
+
+
+def test_a_statement_whose_checkpoint_is_an_older_copy_is_not_taken_over(life: Life) -> None:
+    """Its offsets are those of an earlier time: rows would be written a second time."""
+    topic, writer = life.bench.topic("older"), f"older-{uuid4().hex}"
+    with TransactionalWriter(life.bench.access, writer, 1, MARKERS) as task:
+        task.write(Marker(9, writer, entry_of(9), entry_of(8)), topic, [Row(b"k", b"v")])
+    with pytest.raises(StatementFailed, match="older copy"):
+        reached_whole(life.bench.access, "first", writer, 2, logged(life, writer, 5, 5))
 
 
 def test_an_unknown_statement_cannot_be_taken_over(life: Life) -> None:

@@ -3,6 +3,7 @@
 import pytest
 from fastapi.testclient import TestClient
 
+from headgate.errors import InvalidRequest
 from headgate.model import StatementState
 from headgate.store import Statements, Store
 
@@ -64,3 +65,36 @@ def test_metrics_of_statements(client: TestClient, statements: Statements) -> No
     assert 'headgate_statement_late_rows_total{statement="clean-orders"} 2.0' in text
     assert 'headgate_statement_lag_offsets{statement="clean-orders"} 3.0' in text
     assert 'headgate_statement_watermark_seconds{statement="clean-orders"} 1.7698608e+09' in text
+
+
+def test_a_statement_that_runs_or_has_not_begun_is_not_reset(
+    client: TestClient, statements: Statements
+) -> None:
+    ask = {"from": "earliest", "dry_run": True}
+    for step in ("runs", "has not begun"):
+        refused = client.post("/api/v1/statements/clean-orders/reset", json=ask)
+        assert (refused.status_code, refused.json()["error"]) == (400, "InvalidRequest")
+        assert ("Stop it first" if step == "runs" else "has not begun") in refused.text
+        statements.want("clean-orders", "stopped")
+        statements.report(statements.get("clean-orders").id, StatementState.STOPPED, "", DETAIL)
+
+
+def test_while_it_is_reset_a_statement_is_neither_started_nor_stopped(statements: Statements) -> None:
+    record = statements.want("clean-orders", "stopped")
+    statements.report(record.id, StatementState.STOPPED, "", DETAIL)
+    statements.settle(record.id, {"tasks": 2})
+    asked = statements.reset("clean-orders", {"from": "earliest", "starts": {}})
+    assert (asked.desired, asked.state, asked.settled["tasks"]) == ("reset", StatementState.PENDING, 2)
+    for desired in ("running", "stopped"):
+        with pytest.raises(InvalidRequest, match="being reset"):
+            statements.want("clean-orders", desired)
+    statements.was_reset(record.id, {"tasks": 3}, "reset")
+    found = statements.get("clean-orders")
+    assert (found.desired, found.state, found.settled) == ("stopped", StatementState.STOPPED, {"tasks": 3})
+    statements.reset("clean-orders", {"from": "earliest", "starts": {}})
+    statements.end(record.id, StatementState.FAILED, "why", {})
+    assert statements.get("clean-orders").desired == "stopped"
+    statements.reset("clean-orders", {"from": "earliest", "starts": {}})
+    statements.want("clean-orders", "deleted")
+    statements.was_reset(record.id, {}, "reset")
+    assert statements.get("clean-orders").desired == "deleted"

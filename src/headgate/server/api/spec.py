@@ -15,6 +15,19 @@ class TableRequest(TableOptions):
         return self.apply(TableSpec(self.topic))
 
 
+class ResetRequest(BaseModel):
+    """Where a statement is to begin instead."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    start: str | dict[str, str] = Field(
+        alias="from",
+        description="`earliest`, `latest`, a time, offsets by partition as `0:12,1:40`, or `last`: where the "
+        "statement's output stands. Or by topic, one of the first four for each.",
+    )
+    dry_run: bool = Field(False, description="Only say what it would repeat and skip.")
+
+
 class ResumeRequest(BaseModel):
     """How to go on."""
 

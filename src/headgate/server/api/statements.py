@@ -4,13 +4,21 @@ from typing import Any
 
 from fastapi import APIRouter, status
 
+from headgate.kafka.access import KafkaAccess
+from headgate.kafka.offsets import Offsets
+from headgate.kafka.topics import Topics
 from headgate.server import overview
+from headgate.server.api.spec import ResetRequest
+from headgate.statements.resetting import plan_of_record
 from headgate.store import Statements, Store
+from headgate.store.statements import check_resettable
 
 EVENTS = 50
 
 
-def statements_router(store: Store, statements: Statements) -> APIRouter:
+def statements_router(
+    store: Store, statements: Statements, access: KafkaAccess, topics: Topics, offsets: Offsets
+) -> APIRouter:
     router = APIRouter(prefix="/statements", tags=["statements"])
 
     @router.get("", summary="List the statements")
@@ -30,6 +38,21 @@ def statements_router(store: Store, statements: Statements) -> APIRouter:
     @router.post("/{name}/start", summary="Go on where a statement was", status_code=status.HTTP_202_ACCEPTED)
     def start(name: str) -> dict[str, Any]:
         return overview.statement(statements.want(name, "running"))
+
+    @router.post(
+        "/{name}/reset",
+        summary="Have a stopped statement begin elsewhere",
+        status_code=status.HTTP_202_ACCEPTED,
+    )
+    def reset(name: str, wanted: ResetRequest) -> dict[str, Any]:
+        """What it repeats and skips, as ranges of offsets; `places` asks for the same once more. It is done
+        when the statement is `Stopped` again; then it can be started."""
+        record = statements.get(name)
+        check_resettable(record)
+        plan = plan_of_record(record, wanted.start, access, topics, offsets).to_dict()
+        if not wanted.dry_run:
+            statements.reset(name, {"from": plan["places"], "starts": plan["starts"]})
+        return plan
 
     @router.delete("/{name}", summary="Delete a statement", status_code=status.HTTP_202_ACCEPTED)
     def delete(name: str) -> dict[str, Any]:
