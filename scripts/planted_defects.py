@@ -24,6 +24,26 @@ class Mutant:
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    # Change events as rows.
+    Mutant(
+        name="deletes-are-rows",
+        file="src/headgate/statements/topics.py",
+        old="            kept = kept.where(quote(HAS_ROW)).drop(HAS_ROW)",
+        new="            kept = kept.drop(HAS_ROW)",
+        harm="Of each delete and truncate in a database a row of NULLs is written.",
+        test=(
+            "tests/integration/statements/test_change_events.py::"
+            "test_after_images_are_rows_and_events_without_one_are_counted"
+        ),
+    ),
+    Mutant(
+        name="another-key-is-its-own",
+        file="src/headgate/sql/insert.py",
+        old="        return rekeyed(found.selects, relation, wanted)",
+        new="        return replace(relation, key=tuple(wanted))",
+        harm="A row whose declared key changes stays under the old one for ever.",
+        test=("tests/unit/sql/test_insert.py::test_a_table_by_another_key_than_its_sources_is_keyed_again"),
+    ),
     # Where a table stands in its topic.
     Mutant(
         name="position-from-the-tag-alone",

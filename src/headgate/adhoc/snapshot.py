@@ -51,7 +51,6 @@ class Snapshot:
             self._spark.conf.set(key, value)
         self._access = access
         self._plan = plan
-        self._skip_bad = skip_bad
         tables = plan.tables
         self.ranges = ranges_of(access, list(tables), starts)
         self._readers = {
@@ -86,10 +85,8 @@ class Snapshot:
 
     def _scan(self, source: Source) -> DataFrame:
         table = source.table
-        rows = self._readers[table.name].rows(self._records(table.name))
-        rows = (rows.where("not `$bad`") if self._skip_bad else rows).drop("$bad")
-        if table.changelog != "append":
-            rows = rows.where(f.col(quote(r.OP)).isNotNull())
+        reader = self._readers[table.name]
+        rows = reader.with_rows(reader.rows(self._records(table.name)))
         return watermarked(rows, source.watermark)
 
     def _records(self, topic: str) -> DataFrame:

@@ -55,6 +55,8 @@ CHANGE = t.StructType(
     ]
 )
 
+#: Beside the columns of an after-image: whether the event has one.
+HAS_ROW = "$has_row"
 _UPSERTS = ("c", "r", "u")
 _OPERATIONS = (*_UPSERTS, "d", "t", "m")
 _BINLOG = r"^(.*?)\.?(?<![0-9])([0-9]{1,18})$"
@@ -184,6 +186,24 @@ class ChangeReader(Reader):
             )
         ]
         return f.array_compact(f.array(*found)) if found else f.array().cast("array<string>")
+
+
+class AfterReader(ChangeReader):
+    """Reads Debezium change events as their after-images, each a row by itself. The column `HAS_ROW` is false
+    for deletes, truncates and messages, which have none."""
+
+    def __init__(self, envelope: Reader) -> None:
+        super().__init__(envelope)
+        self._row = self.type
+        self.type = t.StructType([*self._row.fields, t.StructField(HAS_ROW, t.BooleanType())])
+
+    def value(self, raw: Column) -> Column:
+        after = self._envelope.field(raw, "after")
+        columns = (after[field.name].alias(field.name) for field in self._row.fields)
+        return f.struct(*columns, self._envelope.field(raw, "op").isin(*_UPSERTS).alias(HAS_ROW))
+
+    def change(self, raw: Column) -> Column:
+        raise AssertionError("an after-image is a row, and no change of one")
 
 
 class _Origin:

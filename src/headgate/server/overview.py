@@ -126,6 +126,7 @@ STATEMENT_NUMBERS = (
     "rows_out",
     "late_rows",
     "bad_rows",
+    "events_without_row",
     "lag",
     "state_rows",
     "state_bytes",

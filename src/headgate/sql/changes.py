@@ -183,6 +183,25 @@ def one_of_each(selects: Selects, relation: Relation, key: Sequence[str]) -> Rel
     selects.warn(
         f"Rows that differ in {names} only are one row of the table: the one with the greatest {names}."
     )
+    return _greatest_of_each(selects, relation, key)
+
+
+def rekeyed(selects: Selects, relation: Relation, key: Sequence[str]) -> Relation:
+    """The rows of a table by other columns than its key: a row whose columns of these change is retracted
+    where it was. Of several rows that have the same, the one whose own key is the greatest."""
+    attributes = {a.ref: a for _, a in relation.scope.columns}
+    own, other = (", ".join(attributes[ref].name for ref in refs) for refs in (relation.key, key))
+    selects.warn(
+        f"Rows that are told apart by {own} are written by {other}: a row whose {other} changes is deleted "
+        f"where it was. Of rows with the same {other} the table has the one with the greatest {own}. Every "
+        "row is kept for that, for ever."
+    )
+    return _greatest_of_each(selects, relation, key)
+
+
+def _greatest_of_each(selects: Selects, relation: Relation, key: Sequence[str]) -> Relation:
+    others = [ref for ref in relation.key if ref not in key]
+    attributes = {a.ref: a for _, a in relation.scope.columns}
     made = changes(selects, relation, key)
     assert made.sign is not None
     rest = [ref for ref in dict.fromkeys([*others, *attributes]) if ref not in key and made.scope.by_ref(ref)]

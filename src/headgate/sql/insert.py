@@ -5,7 +5,7 @@ from dataclasses import replace
 from pyspark.sql.types import NullType, StructField, StructType
 
 from headgate.errors import InvalidRequest
-from headgate.sql.changes import one_of_each, written_out
+from headgate.sql.changes import one_of_each, rekeyed, written_out
 from headgate.sql.planner import Options, Plan, Planned, check_names, finish, planned
 from headgate.sql.relation import Relation
 from headgate.sql.statements import CreateTable, InsertInto
@@ -180,7 +180,8 @@ def _fitting(found: Planned, matched: dict[str, Typed], target: TableInfo) -> Re
         raise InvalidRequest(
             f"The rows of this query change, and table '{target.name}' is append-only.",
             "Declare PRIMARY KEY (…) NOT ENFORCED with 'changelog.mode' = 'upsert', say "
-            "'changelog.mode' = 'retract', or group by a window.",
+            "'changelog.mode' = 'retract', or group by a window. After-images of Debezium's events are rows "
+            "that do not change: ALTER TABLE … SET ('changelog.mode' = 'append').",
         )
     if relation.changelog == "retract":
         if target.primary_key:
@@ -213,9 +214,24 @@ def _by_key(found: Planned, matched: dict[str, Typed], target: TableInfo) -> Rel
     if None not in key and set(target.primary_key) < set(key):
         wanted = [ref for ref in relation.key if names.get(ref) in target.primary_key]
         return one_of_each(found.selects, relation, wanted)
+    wanted = [value.attribute.ref for name, value in own if name in target.primary_key and value.attribute]
+    if _is_of_a_table(relation) and len(wanted) == len(target.primary_key):
+        return rekeyed(found.selects, relation, wanted)
     shown = ", ".join(name or "a column that it does not give" for name in key)
     raise InvalidRequest(
         f"Rows of the query replace each other by ({shown}), those of table '{target.name}' by "
         f"({', '.join(target.primary_key)}).",
         "Make the PRIMARY KEY the columns of GROUP BY, or of PARTITION BY.",
     )
+
+
+def _is_of_a_table(relation: Relation) -> bool:
+    """Whether each row is one of a table, with that table's key: it says which row it is, whatever other key
+    somebody wants."""
+    attributes = {a.ref: a for _, a in relation.scope.columns}
+    known = [attributes[ref].origin if ref in attributes else None for ref in relation.key]
+    origins = [origin for origin in known if origin is not None]
+    if not origins or len(origins) < len(known):
+        return False
+    table = origins[0].scan.table
+    return {origin.column for origin in origins} == set(table.primary_key)

@@ -10,11 +10,11 @@ from headgate.kafka.topics import ANY_TIME, VERSIONS
 from headgate.sql import statements as sql
 from headgate.sql.durations import parse_duration_ms
 from headgate.sql.tables import TableInfo, Watermark
-from headgate.statements.declared import FORMATS, MODES, POLICIES, Declared, check_options
+from headgate.statements.declared import FORMATS, MODE, MODES, POLICIES, Declared, check_options
 from headgate.statements.runnable import Output
 
 PARTITIONS = 4
-POLICY, RETENTION, MODE = "kafka.cleanup-policy", "kafka.retention.time", "changelog.mode"
+POLICY, RETENTION = "kafka.cleanup-policy", "kafka.retention.time"
 Alter = (
     sql.AlterTableAdd
     | sql.AlterTableModifyWatermark

@@ -1,21 +1,24 @@
 """Tables and views as statements see them: what topics and schemas tell, and what SQL declared."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from pyspark.sql import types as t
 
+from headgate.decode.project import same_type, widens
 from headgate.errors import InvalidRequest
 from headgate.sql.durations import parse_duration_ms
 from headgate.sql.render import create_view_text
 from headgate.sql.script import parse_statement
 from headgate.sql.statements import CreateTable, CreateView
 from headgate.sql.tables import Catalog, Changelog, TableInfo, Watermark
-from headgate.statements.tables import TopicTables
+from headgate.sql.types import name_of, quote
+from headgate.statements.tables import TopicTable, TopicTables
 from headgate.store import SqlObjects
 
 TABLE, VIEW = "table", "view"
+MODE = "changelog.mode"
 
 
 @dataclass(frozen=True)
@@ -69,9 +72,10 @@ class DeclaredTables:
         if found is None:
             return None
         changelog = declared.changelog or found.changelog
+        columns = _columns(found, declared.options) if declared.columns is None else declared.columns
         return TableInfo(
             name,
-            found.columns if declared.columns is None else declared.columns,
+            columns,
             found.primary_key if declared.primary_key is None else declared.primary_key,
             MODES[changelog],
             declared.watermark,
@@ -94,16 +98,42 @@ class DeclaredTables:
         found = self._objects.get(name)
         return Declared() if found is None or found[0] != TABLE else Declared.from_dict(found[1])
 
+    def altered(self, after: TableInfo, options: Mapping[str, str]) -> TableInfo:
+        """A table with these options set: change events without a key are other rows then."""
+        found = self._topics.get(after.name)
+        if found is None or found.primary_key or options.get(MODE) != "append":
+            return after
+        return after if found.after is None else replace(after, columns=found.after)
+
+    def over_events(self, made: TableInfo, options: Mapping[str, str]) -> TableInfo | None:
+        """What CREATE TABLE declares of a topic of change events that nobody has declared yet; None where the
+        name is of no such topic."""
+        found = self._topics.get(made.name)
+        if found is None or found.after is None or self._objects.get(made.name) is not None:
+            return None
+        changelog = MODES[options.get(MODE, found.changelog)]
+        _check_key(made, found, changelog)
+        own = found.primary_key if set(found.primary_key) <= set(made.columns.names) else ()
+        columns = _declared_columns(made, _columns(found, options))
+        after = replace(made, columns=columns, primary_key=own, changelog=changelog)
+        self.check_mode(replace(after, changelog=found.changelog), after)
+        return after
+
+    def has_events(self, name: str) -> bool:
+        """Whether a topic's values are change events, whose schemas are never ours."""
+        found = self._topics.get(name)
+        return found is not None and found.has_events
+
     def check_mode(self, before: TableInfo, after: TableInfo) -> None:
         """Refuses another way to read a topic where it would give rows that are none."""
         if before.changelog == after.changelog:
             return
         found = self._topics.get(after.name)
-        if found is not None and found.events:
+        if found is not None and found.has_events and after.changelog == "retract":
             raise InvalidRequest(
-                f"Table '{after.name}' cannot be '{after.changelog}': its records are change events, each of "
-                "which is about the row of its key.",
-                "It stays 'upsert'.",
+                f"Table '{after.name}' cannot be 'retract': its records are change events, and none has "
+                "the header of a retract table's rows.",
+                "It can be 'upsert', by its key, or 'append': each after-image is a row.",
             )
         self._objects.check_mode(after.name)
 
@@ -157,6 +187,50 @@ class Pinning:
 
     def names(self) -> list[str]:
         return self._tables.names()
+
+
+def _columns(found: TopicTable, options: Mapping[str, str]) -> t.StructType:
+    """Events without a key are rows themselves until somebody says that their after-images are."""
+    of_after = found.after is not None and not found.primary_key and options.get(MODE) == "append"
+    return found.after if of_after and found.after is not None else found.columns
+
+
+def _declared_columns(made: TableInfo, found: t.StructType) -> t.StructType:
+    columns: list[t.StructField] = []
+    for column in made.columns.fields:
+        own = next((known for known in found.fields if known.name == column.name), None)
+        if own is None:
+            raise InvalidRequest(
+                f"Topic '{made.name}' is there, and its rows have no column '{column.name}'.",
+                f"There are {', '.join(found.names)}.",
+            )
+        if not same_type(own.dataType, column.dataType) and not widens(own.dataType, column.dataType):
+            raise InvalidRequest(
+                f"Column '{column.name}' of topic '{made.name}' is {name_of(own.dataType)}, and not "
+                f"{name_of(column.dataType)}.",
+                f"Declare it as {name_of(own.dataType)}.",
+            )
+        columns.append(t.StructField(column.name, column.dataType, own.nullable))
+    return t.StructType(columns)
+
+
+def _check_key(made: TableInfo, found: TopicTable, changelog: Changelog) -> None:
+    """Events are about the rows of their own key: by another one there is a table of its own."""
+    own, key = (", ".join(map(quote, names)) for names in (found.primary_key, made.primary_key))
+    if made.primary_key and set(made.primary_key) != set(found.primary_key):
+        said = f"its events are about rows by ({own})" if own else "the keys of its events have no schema"
+        raise InvalidRequest(
+            f"Topic '{made.name}' cannot have the PRIMARY KEY ({key}): {said}.",
+            "Declare it without one, and make a table by the other key of it: CREATE TABLE … (PRIMARY KEY "
+            f"({key}) NOT ENFORCED) AS SELECT … FROM {quote(made.name)}.",
+        )
+    lacks = [name for name in found.primary_key if name not in made.columns.names]
+    if changelog == "upsert" and (lacks or not own):
+        raise InvalidRequest(
+            f"Table '{made.name}' cannot be 'upsert': "
+            + (f"it lacks '{lacks[0]}' of its key." if lacks else "the keys of its events have no schema."),
+            "Read its after-images as rows: WITH ('changelog.mode' = 'append').",
+        )
 
 
 def _of(table: TableInfo) -> Declared:

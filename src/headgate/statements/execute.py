@@ -26,6 +26,7 @@ from headgate.statements.altering import (
     Alter,
     altered,
     declared_after,
+    kafka_options,
     mode_warnings,
     output_of,
     topic_changes,
@@ -148,7 +149,8 @@ class Executor:
                     check_job(session, names, [f"-{n}" for n in range(1, len(one.inserts) + 1)])
                 case _ if isinstance(one, Alter):
                     before = _known(planning, one.table)
-                    after = planning.tables[one.table] = altered(before, one)
+                    after = self._altered(before, one)
+                    planning.tables[one.table] = after
                     self._tables.check_mode(before, after)
                 case sql.Drop():
                     self._check_drop(one, planning, names)
@@ -166,6 +168,9 @@ class Executor:
         """Whether it is a job too."""
         check_options(create.name, create.options)
         there = planning.get(create.name) is not None or planning.view(create.name) is not None
+        if there and (over := self._over_events(create)) is not None:
+            planning.tables[create.name] = over
+            return False
         if there and not create.if_not_exists:
             raise AlreadyExists(
                 f"There is a table '{create.name}' already.", "Say IF NOT EXISTS, or DROP TABLE it first."
@@ -179,6 +184,17 @@ class Executor:
         if not there:
             planning.tables[create.name] = made
         return planned is not None
+
+    def _over_events(self, create: sql.CreateTable) -> TableInfo | None:
+        """What a table is declared to be whose topic of change events is there."""
+        if create.query is not None:
+            return None
+        made, _ = plan_create(replace(create, options={}), self._tables)
+        return self._tables.over_events(made, create.options)
+
+    def _altered(self, before: TableInfo, one: Alter) -> TableInfo:
+        after = altered(before, one)
+        return self._tables.altered(after, one.options) if isinstance(one, sql.AlterTableSet) else after
 
     def _check_drop(self, drop: sql.Drop, planning: Planning, names: set[str]) -> None:
         there = {
@@ -249,6 +265,8 @@ class Executor:
 
     def _create(self, create: sql.CreateTable, session: dict[str, str]) -> Outcome:
         there = self._tables.get(create.name)
+        if there is not None and (over := self._over_events(create)) is not None:
+            return self._declare_over(create, there, over)
         if there is not None and create.query is None:
             return Outcome("create", f"table {create.name} is there already")
         made, planned = plan_create(create, self._tables, self._options(session))
@@ -259,6 +277,13 @@ class Executor:
             return Outcome("create", f"table {create.name} is created")
         text = f"INSERT INTO {quote(create.name)} {create.query.text}"
         return self._start(text, create.name, session)
+
+    def _declare_over(self, create: sql.CreateTable, there: TableInfo, table: TableInfo) -> Outcome:
+        self._tables.declare(table.name, declared_by(create, table), there.changelog != table.changelog)
+        if changes := kafka_options(create.options):
+            self._topics.configure(table.name, dict(changes))
+        message = f"table {table.name} is declared: its topic, of change events, is there already"
+        return Outcome("create", message, warnings=mode_warnings(there, table))
 
     def _make_topic(self, table: TableInfo, declared: Declared) -> None:
         """Declared first: a topic that is there without its declaration would be another table."""
@@ -329,7 +354,7 @@ class Executor:
     def _alter(self, one: Alter) -> Outcome:
         """The topic first: what is declared of it is so then."""
         table, declared = _known(self._tables, one.table), self._tables.declared(one.table)
-        after = altered(table, one)
+        after = self._altered(table, one)
         self._tables.check_mode(table, after)
         declared = declared_after(declared, after, one)
         if isinstance(one, sql.AlterTableAdd):
@@ -348,9 +373,10 @@ class Executor:
             case "view":
                 self._tables.forget(drop.name)
             case "table":
+                ours = not self._tables.has_events(drop.name)
                 if self._tables.get(drop.name) is not None:
                     self._topics.delete(drop.name)
-                if self._tables.declared(drop.name).columns is not None:
+                if ours and self._tables.declared(drop.name).columns is not None:
                     # Its schemas were made for it: a table of the same name may be another one.
                     for part in ("value", "key"):
                         self._schemas.forget(f"{drop.name}-{part}")

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from headgate.statements.scan import BAD, ROWS
+from headgate.statements.scan import BAD, ROWS, WITHOUT_ROW
 
 _TOPIC = re.compile(r"Subscribe\[([^\]]*)\]")
 
@@ -88,6 +88,8 @@ class Totals:
     #: gathered rows of a group before it looks.
     late_rows: int = 0
     bad_rows: int = 0
+    #: Change events without an after-image, where after-images are the rows.
+    events_without_row: int = 0
 
     def add(
         self, told: Mapping[str, Any], scans: Iterable[Mapping[str, Any]], out: Mapping[str, Any] | None
@@ -96,6 +98,7 @@ class Totals:
         for seen in scans:
             self.rows_in += seen.get(ROWS) or 0
             self.bad_rows += seen.get(BAD) or 0
+            self.events_without_row += seen.get(WITHOUT_ROW) or 0
         if out is not None:
             self.batches += 1
             self.rows_out += out.get(ROWS) or 0

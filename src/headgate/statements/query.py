@@ -245,7 +245,6 @@ class StatementQuery:
                 self._access.spark_options(),
                 self._running.starts.get(table.name, "earliest"),
                 self._running.max_rows,
-                self._running.skip_bad,
             )
             return scan(session, reader, watermark, reading, partitions, name)
 

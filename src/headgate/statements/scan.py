@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from headgate.decode.debezium import HAS_ROW
 from headgate.errors import InvalidRequest
 from headgate.sql.types import quote
 from headgate.statements import runnable as r
@@ -23,7 +24,7 @@ _NEVER = "1000000 days"
 _DELAY_KEY = "spark.watermarkDelayMs"
 # Records of partitions that were not there when the scan was made.
 OTHERS = "others"
-ROWS, BAD = "rows", "bad"
+ROWS, BAD, WITHOUT_ROW = "rows", "bad", "without_row"
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,6 @@ class Reading:
     kafka: Mapping[str, str]
     start: str = "earliest"
     max_rows: int = 1_000_000
-    skip_bad: bool = False
 
 
 def scan(
@@ -50,9 +50,7 @@ def scan(
         rows = _with_event_time(rows, reader.table, watermark)
     # Filters stop here: below, they would have each record decoded twice.
     rows = _watched(rows, watermark, partitions, name)
-    rows = (rows.where("not `$bad`") if reading.skip_bad else rows).drop("$bad")
-    if reader.table.changelog != "append":
-        rows = rows.where(f.col(quote(r.OP)).isNotNull())
+    rows = reader.with_rows(rows)
     if watermark is not None:
         rows = _marked(rows, watermark)
     return rows
@@ -91,6 +89,8 @@ def _watched(
 ) -> DataFrame:
     partition = f.col(quote(r.PARTITION))
     seen = [f.count(f.lit(1)).alias(ROWS), f.count_if("`$bad`").alias(BAD)]
+    if HAS_ROW in rows.columns:
+        seen.append(f.count_if(~f.col(quote(HAS_ROW))).alias(WITHOUT_ROW))
     if watermark is not None:
         millis = f.unix_millis(f.col(quote(watermark.column)))
         seen += [f.max(f.when(partition == p, millis)).alias(str(p)) for p in partitions]

@@ -22,8 +22,13 @@ class TopicTable:
     columns: t.StructType
     primary_key: tuple[str, ...] = ()
     changelog: Changelog = "append"
-    #: Whether its values are change events, and not rows.
-    events: bool = False
+    #: The columns of a row where values are change events; None where they are rows.
+    after: t.StructType | None = None
+
+    @property
+    def has_events(self) -> bool:
+        """Whether its values are change events, and not rows."""
+        return self.after is not None
 
 
 class TopicTables:
@@ -41,20 +46,21 @@ class TopicTables:
         """None where there is no such topic, it is Headgate's own, or nothing tells what its values are.
 
         Records are changes of rows where the key has a schema, and the topic is compacted, holds Debezium's
-        events, or rows that say whether they were deleted.
+        events, or rows that say whether they were deleted. Events without a key are rows that
+        have the columns of an envelope.
         """
         if is_reserved(name) or name not in self._topics.describe_many([name]):
             return None
         value, key = self._reader(name, "value"), self._reader(name, "key")
         if value is None:
             return None
+        after = ChangeReader(value).type if is_envelope(value.type) else None
         if key is None or not self._are_changes(name, value):
             own = [] if key is None else _others(key.type, value.type)
-            return TopicTable(name, t.StructType([*value.type.fields, *own]))
-        events = is_envelope(value.type)
-        row = ChangeReader(value) if events else value
-        columns = t.StructType([*row.type.fields, *_others(key.type, row.type)])
-        return TopicTable(name, columns, tuple(key.type.names), "upsert", events)
+            return TopicTable(name, t.StructType([*value.type.fields, *own]), after=after)
+        row = value.type if after is None else after
+        columns = t.StructType([*row.fields, *_others(key.type, row)])
+        return TopicTable(name, columns, tuple(key.type.names), "upsert", after)
 
     def _reader(self, name: str, part: str) -> Reader | None:
         schema = self._schemas.latest(f"{name}-{part}")

@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from headgate.decode.connect import is_envelope
-from headgate.decode.debezium import ChangeReader
+from headgate.decode.debezium import HAS_ROW, AfterReader, ChangeReader
 from headgate.decode.project import project
 from headgate.decode.reader import Reader
 from headgate.errors import NotFound, SchemaConflict, StatementFailed, UnsupportedSchema
@@ -82,7 +82,8 @@ class TopicReader:
         """The table's columns, `$rowtime`, `$partition`, `$offset`, `$headers`, and `$op` of tables that are
         not append-only.
 
-        Bad records that are to be left out are there as rows whose `$bad` is true.
+        Records that are to be left out are there: bad ones with `$bad`, events without an after-image with a
+        false `HAS_ROW`. `with_rows` leaves them out.
         """
         plan = self.plan()
         if not self._skip_bad:
@@ -100,6 +101,13 @@ class TopicReader:
         rows = judged.select("row.*", bad.alias("$bad")).select(*self._columns(), "$bad")
         return self._with_op(rows) if self._is_retract else rows
 
+    def with_rows(self, read: DataFrame) -> DataFrame:
+        """Of `rows`, behind which filters may stand, those that are rows of the table."""
+        kept = (read.where("not `$bad`") if self._skip_bad else read).drop("$bad")
+        if HAS_ROW in read.columns:
+            kept = kept.where(quote(HAS_ROW)).drop(HAS_ROW)
+        return kept if self.table.changelog == "append" else kept.where(f.col(quote(r.OP)).isNotNull())
+
     def plan(self) -> RecordPlan:
         upsert = self._by_key
         names = {known: self._key_names(known) for known in self._key.values()}
@@ -111,7 +119,10 @@ class TopicReader:
             {frame: Entry(known.reader, known.schema_id, names[known]) for frame, known in self._key.items()},
         )
         own = [t.StructField(name, kind) for name, kind in self._key_columns().items()] if upsert else []
-        columns = t.StructType([*self.table.columns.fields, *own, *metadata_columns(_METADATA).fields])
+        has_row = [t.StructField(HAS_ROW, t.BooleanType())] if self._has_events else []
+        columns = t.StructType(
+            [*self.table.columns.fields, *has_row, *own, *metadata_columns(_METADATA).fields]
+        )
         # Where rows have a key and each record is a row, one without a value is none.
         changes = value.has_changes or (bool(self.table.primary_key) and self.table.changelog == "append")
         return RecordPlan(
@@ -187,11 +198,24 @@ class TopicReader:
     def _known(self, part: str, schema: RegisteredSchema, indexes: bytes | None) -> _Known:
         reader = registered_reader(schema, indexes, part)
         if part == "value":
-            if self._is_upsert and is_envelope(reader.type):
-                reader = ChangeReader(reader)
+            if is_envelope(reader.type):
+                reader = self._of_rows(reader)
             # Raises where a field's type is none of its column's.
             project(f.lit(None).cast(reader.type), reader.type, self._wanted(reader.type), {})
         return _Known(reader, schema.id)
+
+    def _of_rows(self, envelope: Reader) -> Reader:
+        """The reader of the rows in change events. Where the table has the columns of an envelope, the events
+        are its rows."""
+        if self._is_upsert:
+            return ChangeReader(envelope)
+        is_after = self.table.changelog == "append" and not is_envelope(self.table.columns)
+        return AfterReader(envelope) if is_after else envelope
+
+    @property
+    def _has_events(self) -> bool:
+        """Whether some records are change events of which the after-images are rows."""
+        return any(isinstance(known.reader, AfterReader) for known in self._value.values())
 
     def _wanted(self, found: t.StructType) -> t.StructType:
         return t.StructType([field for field in self.table.columns.fields if field.name in found.names])
@@ -245,6 +269,9 @@ class TopicReader:
             f.col(Metadata.OFFSET.column).alias(r.OFFSET),
             f.map_from_entries(Metadata.HEADERS.column).alias(r.HEADERS),
         ]
+        if self._has_events:
+            # A record that is no event is a row.
+            found.append(f.coalesce(f.col(quote(HAS_ROW)), f.lit(True)).alias(HAS_ROW))
         return [*found, self._op().alias(r.OP)] if self._by_key else found
 
     def _column(self, field: t.StructField, own: set[str]) -> Column:

@@ -12,6 +12,7 @@ DETAIL = {
     "rows_out": 7,
     "late_rows": 2,
     "bad_rows": 0,
+    "events_without_row": 0,
     "lag": 3,
     "state_rows": 5,
     "state_bytes": 4096,

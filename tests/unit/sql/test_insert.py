@@ -102,6 +102,18 @@ def test_rows_that_change_go_to_a_table_with_the_same_key() -> None:
         insert("INSERT INTO keyed SELECT MAX(bike) AS bike, COUNT(*) AS n FROM rides", KEYED)
 
 
+def test_a_table_by_another_key_than_its_sources_is_keyed_again() -> None:
+    named = "CREATE TABLE n (PRIMARY KEY (name) NOT ENFORCED) AS SELECT name, id FROM riders"
+    table, plan = create(named)
+    assert plan is not None
+    assert (table.primary_key, plan.changelog, plan.key) == (("name",), "upsert", ("name",))
+    assert len(plan.stages) == 1
+    assert "a row whose name changes is deleted where it was" in plan.warnings[0]
+    # Without its own key nobody knows which row it was.
+    with pytest.raises(InvalidRequest, match="replace each other by"):
+        create(named.replace(", id", ", UPPER(name) AS other"))
+
+
 def test_rows_that_do_not_change_may_go_to_a_keyed_table() -> None:
     assert (
         insert("INSERT INTO keyed SELECT COALESCE(bike, ''), metres FROM rides", KEYED).changelog == "append"

@@ -43,8 +43,9 @@ def test_a_batch_that_is_done_again_does_not_know_the_ends() -> None:
 
 def test_totals_go_on() -> None:
     totals = Totals.from_dict({"rows_in": 5, "lag": 3})
-    totals.add(TOLD, [{"rows": 10, "bad": 1}, {"rows": 2}], {"rows": 4})
-    assert totals.to_dict() == {"batches": 1, "rows_in": 17, "rows_out": 4, "late_rows": 2, "bad_rows": 1}
+    totals.add(TOLD, [{"rows": 10, "bad": 1}, {"rows": 2, "without_row": 1}], {"rows": 4})
+    assert totals == Totals(1, 17, 4, late_rows=2, bad_rows=1, events_without_row=1)
+    assert Totals.from_dict(totals.to_dict()) == totals
 
 
 def test_options_are_checked() -> None:
