@@ -16,6 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from headgate.errors import InvalidRequest, KafkaUnavailable, NotFound
+from headgate.kafka.access import KafkaAccess
 from headgate.kafka.client import LATEST, TIMEOUT_SECONDS, UNKNOWN_TOPIC, Link, Where, code_of
 from headgate.model import Topic
 
@@ -69,6 +70,10 @@ class Topics:
     def __init__(self, where: Where, timeout: float = TIMEOUT_SECONDS) -> None:
         self._link = Link(where, timeout)
         self._timeout = timeout
+
+    @property
+    def access(self) -> KafkaAccess:
+        return self._link.access
 
     def cluster_id(self) -> str:
         """Asked anew each time: a broker may come back with other data at the same address."""

@@ -9,11 +9,11 @@ from pyspark.sql.types import MapType
 from sqlglot import exp
 
 from headgate.sql import signed, stages
-from headgate.sql.operators import ProjectRows
+from headgate.sql.operators import ProjectRows, ScanRows
 from headgate.sql.refusals import refuse
-from headgate.sql.relation import Numbered, Relation, alter_for, event_column, maps_of
+from headgate.sql.relation import Numbered, Relation, alter_for, coordinates_of, event_column, maps_of
 from headgate.sql.scope import Attribute, Scope, under
-from headgate.sql.stateful import KeepBest, KeepFirst, KeepTop
+from headgate.sql.stateful import KeepBest, KeepEarliest, KeepFirst, KeepTop
 from headgate.sql.tables import ROWTIME
 from headgate.sql.typed import Typed
 from headgate.sql.types import INT, is_time
@@ -172,17 +172,21 @@ def keep(selects: Selects, relation: Relation, ref: str) -> Relation:
         assert attribute is not None
         return signed.keep(selects, relation, attribute, 1)
     rank = relation.numbered[ref]
-    kept = replace(relation, numbered={})
     if rank.event is not None and not rank.greatest:
-        found = event_column(relation, rank.event, selects.default_delay_ms)
-        by = (*rank.order, *relation.coordinates)
-        if found is None:
-            found = _released_by(selects, rank.event)
-        event, delay = found
-        if selects.ttl_ms is None:
-            selects.warn("ROW_NUMBER remembers every key for ever; SET 'sql.state-ttl' bounds it.")
-        operator = KeepFirst(relation.operator, rank.keys, event, by, delay, selects.ttl_ms)
-        return _with_one(selects, replace(kept, operator=operator, stateful=True), ref)
+        if _is_declared(relation, rank.event) or selects.bounded or not selects.first_at_once:
+            return _when_due(selects, relation, rank, rank.event, ref)
+        if not (selects.replaceable and selects.direct):
+            scan = _one_partition_each(selects, relation, rank)
+            if scan is not None:
+                return _as_it_comes(selects, relation, rank, rank.event, scan, ref)
+            return _when_due(selects, relation, rank, rank.event, ref)
+        selects.replaced = True
+    return _best(selects, relation, rank, ref)
+
+
+def _best(selects: Selects, relation: Relation, rank: Numbered, ref: str) -> Relation:
+    """The least or the greatest row of each key, replaced when there is another."""
+    kept = replace(relation, numbered={})
     if relation.stateful:
         # Its result changes, that of a join or a window below does not.
         kept = relation = _cut(selects, relation, rank.keys)
@@ -192,6 +196,89 @@ def keep(selects: Selects, relation: Relation, ref: str) -> Relation:
         selects,
         replace(kept, operator=best, changelog="upsert", key=rank.keys, stateful=True, events={}),
         ref,
+    )
+
+
+def _is_declared(relation: Relation, event: Attribute) -> bool:
+    """Whether somebody said how late rows of this time may come."""
+    if event.ref in relation.events or event.origin is None:
+        return True
+    mark = event.origin.scan.table.watermark
+    return mark is not None and mark.column == event.origin.column and mark.declared
+
+
+def _one_partition_each(selects: Selects, relation: Relation, rank: Numbered) -> ScanRows | None:
+    """The table whose rows these are, if all rows of a key are in one partition of it: the first of them in
+    the partition is first for good, whatever comes, and whenever it is read."""
+    scans = [step for step in relation.operator.walk() if isinstance(step, ScanRows)]
+    if relation.stateful or len(scans) != 1 or relation.coordinates[:2] != coordinates_of(scans[0]):
+        return None
+    keys = [relation.scope.by_ref(key) for key in rank.keys]
+    columns = {key.origin.column for key in keys if key is not None and key.origin is not None}
+    record = selects.tables.record_key(scans[0].table.name)
+    return scans[0] if record and columns.issuperset(record) else None
+
+
+def _as_it_comes(
+    selects: Selects, relation: Relation, rank: Numbered, event: Attribute, scan: ScanRows, ref: str
+) -> Relation:
+    """The first row of each key in its partition, at once."""
+    assert event.origin is not None
+    name, column = scan.table.name, event.origin.column
+    selects.warn(
+        f"'{column}' of table '{name}' has no WATERMARK: of each key the first record comes out as soon as "
+        f"it is read, the one with the least offset, even if a later one has a lesser '{column}'. "
+        f"{alter_for(event)} makes it the least '{column}', which comes out when event time has passed it."
+    )
+    time = None
+    if selects.ttl_ms is None:
+        _warn_for_ever(selects)
+    else:
+        # As long as that a key is known; so late a row may be.
+        time = scan.ref(scan.chosen.column) if scan.chosen else scan.choose(ROWTIME, selects.ttl_ms, False)
+    delay = 0 if scan.chosen is None else scan.chosen.delay_ms
+    operator = KeepEarliest(relation.operator, rank.keys, relation.coordinates, time, delay, selects.ttl_ms)
+    return _with_one(selects, replace(relation, operator=operator, numbered={}, stateful=True), ref)
+
+
+def _when_due(selects: Selects, relation: Relation, rank: Numbered, event: Attribute, ref: str) -> Relation:
+    """The least row of each key, once event time has passed it."""
+    if selects.bounded:
+        # All rows are there, and no time is waited for.
+        column, delay, ttl = rank.order[0], 0, None
+    else:
+        found = event_column(relation, event, selects.default_delay_ms)
+        column, delay = found or _released_by(selects, event)
+        ttl = selects.ttl_ms
+        if ttl is None:
+            _warn_for_ever(selects)
+        if not _is_declared(relation, event):
+            selects.warn(_why_waiting(selects, event, rank))
+    by = (*rank.order, *relation.coordinates)
+    operator = KeepFirst(relation.operator, rank.keys, column, by, delay, ttl)
+    return _with_one(selects, replace(relation, operator=operator, numbered={}, stateful=True), ref)
+
+
+def _warn_for_ever(selects: Selects) -> None:
+    selects.warn("ROW_NUMBER remembers every key for ever; SET 'sql.state-ttl' bounds it.")
+
+
+def _why_waiting(selects: Selects, event: Attribute, rank: Numbered) -> str:
+    assert event.origin is not None
+    name = event.origin.scan.table.name
+    record = selects.tables.record_key(name)
+    why = (
+        f"PARTITION BY lacks ({', '.join(record)}), the key of the records of '{name}'"
+        if record
+        else f"nothing tells of which columns the keys of the records of '{name}' are"
+    )
+    return (
+        f"The first row of a key waits until a later record of '{name}' has moved event time past it, so "
+        f"that the last ones of a topic that gets no more do not come out: {why}, and rows of one key may "
+        "be in several partitions. They come out at once into a table with PRIMARY KEY (the columns of "
+        "PARTITION BY), where a lesser row replaces the one of before"
+        + ("" if record else ", or if ALTER TABLE … SET ('key.fields' = '…') names those columns")
+        + "; and with SET 'sql.snapshot.mode' = 'now' all that is there comes out, and the statement ends."
     )
 
 

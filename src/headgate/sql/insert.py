@@ -8,7 +8,7 @@ from headgate.errors import InvalidRequest
 from headgate.sql.changes import one_of_each, rekeyed, written_out
 from headgate.sql.planner import Options, Plan, Planned, check_names, finish, planned
 from headgate.sql.relation import Relation
-from headgate.sql.statements import CreateTable, InsertInto
+from headgate.sql.statements import CreateTable, InsertInto, Query
 from headgate.sql.tables import Changelog, TableInfo, Tables, Watermark
 from headgate.sql.typed import Typed, null
 from headgate.sql.types import assignable, is_time, name_of, quote, spark_name, text
@@ -21,8 +21,33 @@ def plan_insert(
 ) -> Plan:
     """The plan of INSERT INTO: its columns are the table's, in the table's order."""
     options = options or Options()
+    if _replaces(target):
+        made = _with_replacement(insert.query, tables, options, target, insert.columns)
+        if made is not None:
+            return made
     found = planned(insert.query, tables, options, target.by_key)
     return _into(found, target, insert.columns, options)
+
+
+def _replaces(target: TableInfo) -> bool:
+    return target.changelog == "upsert" and bool(target.primary_key)
+
+
+def _with_replacement(
+    query: Query, tables: Tables, options: Options, target: TableInfo, listed: tuple[str, ...]
+) -> Plan | None:
+    """The plan in which a first row of a key is replaced when a lesser one comes, if the query has such and
+    its keys are those of the table."""
+    try:
+        found = planned(query, tables, options, True, replaceable=True)
+        if not found.selects.replaced or found.relation.changelog != "upsert":
+            return None
+        names = _names(_match(found, target, listed), target)
+        key = {names.get(ref) for ref in found.relation.key}
+        return _into(found, target, listed, options) if key == set(target.primary_key) else None
+    except InvalidRequest:
+        # As rows that do not change it may do; else that plan says what is wrong.
+        return None
 
 
 def plan_create(
@@ -40,6 +65,10 @@ def plan_create(
         check_names([name for name, _ in found.columns])
         columns = StructType([_typed_field(create, name, value) for name, value in found.columns])
     target = _table(create, columns)
+    if _replaces(target):
+        made = _with_replacement(create.query, tables, options, target, ())
+        if made is not None:
+            return target, made
     return target, _into(found, target, (), options)
 
 
@@ -196,12 +225,17 @@ def _fitting(found: Planned, matched: dict[str, Typed], target: TableInfo) -> Re
     return written_out(found.selects, relation) if target.changelog == "retract" else relation
 
 
+def _names(matched: dict[str, Typed], target: TableInfo) -> dict[str, str]:
+    """The table's columns by those of the query that go there as they are."""
+    # A column may go to several; the one of the key counts.
+    own = sorted(matched.items(), key=lambda one: one[0] in target.primary_key)
+    return {value.attribute.ref: name for name, value in own if value.attribute is not None}
+
+
 def _by_key(found: Planned, matched: dict[str, Typed], target: TableInfo) -> Relation:
     """Rows that change by a key need a table that is told by the same one, or by a part of it."""
     relation = found.relation
-    # A column may go to several; the one of the key counts.
-    own = sorted(matched.items(), key=lambda one: one[0] in target.primary_key)
-    names = {value.attribute.ref: name for name, value in own if value.attribute is not None}
+    names = _names(matched, target)
     key = [names.get(ref) for ref in relation.key]
     if not key:
         raise InvalidRequest(

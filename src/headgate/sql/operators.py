@@ -58,6 +58,8 @@ class Operator(ABC):
     unordered: frozenset[str] = frozenset()
     #: Whether it puts the rows of a batch in order.
     orders_batches = False
+    #: Of an operator with state: whether each of its rows is still the one of a record.
+    of_records = False
 
     @property
     def behind_ms(self) -> int:

@@ -33,6 +33,11 @@ class Options:
     zone: str = "UTC"
     # For event time that no WATERMARK declares: $rowtime, and the column that a keep-first is ordered by.
     default_delay_ms: int = 5_000
+    #: The tables are whole, and nothing follows: what comes out need not wait for anything.
+    bounded: bool = False
+    #: Whether the first row of a key may come out before event time has passed it; not so in statements that
+    #: were made before it was.
+    first_at_once: bool = True
     secret: Callable[[str], str] = field(default=_no_secret, repr=False)
 
 
@@ -78,6 +83,12 @@ class Plan:
     def output_mode(self) -> str:
         """Spark's: `update` when rows come out as they change."""
         return output_mode(self.root)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether its rows are those of records that were not left out, each known by its coordinates."""
+        kept = any(step.of_records for step in self.root.walk())
+        return kept and any(name == PARTITION for name, _ in self.root.record)
 
     @property
     def stateful(self) -> bool:
@@ -148,9 +159,18 @@ def plan(query: Query | exp.Query, tables: Tables, options: Options | None = Non
     return finish(found.relation, found.columns, options, found.warnings, found.limit)
 
 
-def planned(query: Query | exp.Query, tables: Tables, options: Options, by_key: bool = False) -> Planned:
-    """`by_key`: the rows go into a table that keeps the last row of each key."""
+def planned(
+    query: Query | exp.Query,
+    tables: Tables,
+    options: Options,
+    by_key: bool = False,
+    replaceable: bool = False,
+) -> Planned:
+    """`by_key`: the rows go into a table that keeps the last row of each key. `replaceable`: there the first
+    row of a key may be replaced by a lesser one."""
     selects = Selects(tables, options.zone, options.state_ttl_ms, options.default_delay_ms, Refs(), by_key)
+    selects.bounded, selects.first_at_once = options.bounded, options.first_at_once
+    selects.replaceable = replaceable
     tree, limit = _limit(query.tree if isinstance(query, Query) else query)
     relation = selects.query(tree)
     if relation.numbered:
@@ -227,7 +247,8 @@ def _record(relation: Relation, columns: list[tuple[str, Typed]]) -> tuple[tuple
     """Where rows that are made of one record each have its time and coordinates: who writes them keeps
     them in order by these."""
     scans = [step for step in relation.operator.walk() if isinstance(step, ScanRows)]
-    if relation.stateful or len(scans) != 1:
+    gathers = any(step.state() is not None and not step.of_records for step in relation.operator.walk())
+    if (relation.stateful and gathers) or len(scans) != 1:
         return ()
     taken = {name for name, _ in columns}
     return tuple((name, scans[0].ref(name)) for name in (ROWTIME, PARTITION, OFFSET) if name not in taken)

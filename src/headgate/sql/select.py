@@ -87,6 +87,13 @@ class Selects:
         self.by_key = by_key
         #: Whether the rows of the query at this place go there as they are.
         self._as_is = by_key
+        #: See `planned` and its options.
+        self.bounded, self.first_at_once, self.replaceable = False, True, False
+        #: Whether a first row that may be replaced was planned.
+        self.replaced = False
+        #: Whether the rows of FROM, filtered, are those of the whole query.
+        self.direct = False
+        self._direct_below = True
         self._ctes: list[dict[str, exp.CTE]] = []
         self._views: list[str] = []
 
@@ -124,7 +131,7 @@ class Selects:
         try:
             if isinstance(tree, exp.Union):
                 self._check_clauses(tree, {"this", "expression", "distinct", "with_"})
-                self._as_is = False
+                self._as_is = self._direct_below = False
                 return unions.union(self, tree)
             if isinstance(tree, exp.SetOperation):
                 refuse(f"{type(tree).__name__.upper()} is not supported: only UNION ALL is.", tree)
@@ -141,13 +148,13 @@ class Selects:
                 refuse(f"{clause} is not supported.", tree, instead)
 
     def _select(self, tree: exp.Select) -> Relation:
-        gathers, as_is = _gathers(tree), self._as_is
+        gathers, as_is, direct = _gathers(tree), self._as_is, self._direct_below
         self.gathering += gathers
         try:
             return self._selected(tree)
         finally:
             self.gathering -= gathers
-            self._as_is = as_is
+            self._as_is, self._direct_below = as_is, direct
 
     def _selected(self, tree: exp.Select) -> Relation:
         self._check_clauses(tree, _KNOWN)
@@ -155,8 +162,13 @@ class Selects:
         if source is None:
             refuse("a query reads a table: FROM is missing.", tree)
         conditions = conjuncts(tree.args["where"].this) if tree.args.get("where") is not None else []
+        plain = not (_gathers(tree) or tree.args.get("joins") or isinstance(source.this, WindowTable))
+        direct = self._direct_below and plain
+        self._direct_below = direct and not conditions
         relation, conditions = self._from(tree, source.this, conditions)
+        self.direct = direct
         relation = self._where(relation, conditions)
+        self.direct = False
         if tree.args.get("group") is not None or tree.args.get("having") is not None or _has_aggregate(tree):
             relation = grouping.group(self, relation, tree)
         elif relation.session is not None:

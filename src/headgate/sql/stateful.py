@@ -162,7 +162,56 @@ class KeepFirst(Operator):
             if self.ttl_ms is None
             else f"kept {format_ms(self.ttl_ms)} of event time (sql.state-ttl)"
         )
-        return f"rows that the watermark has not passed; and the keys that came out, {seen}"
+        return (
+            "rows that the watermark has not passed, which come out when a later record moves it; and the "
+            f"keys that came out, {seen}"
+        )
+
+
+@dataclass(eq=False)
+class KeepEarliest(Operator):
+    """The row of each key with the least coordinates, as soon as it comes: all rows of a key are in one
+    partition, which is read in its order."""
+
+    child: Operator
+    keys: Sequence[str]
+    by: Sequence[str]
+    #: By which column keys are forgotten, and how far the watermark is behind it.
+    event: str | None
+    delay_ms: int
+    ttl_ms: int | None
+    orders_batches = True
+    of_records = True
+
+    def __post_init__(self) -> None:
+        self.inputs = (self.child,)
+
+    def build(self, on: Building) -> DataFrame:
+        rows = self.child.build(on)
+        first = Window.partitionBy(*(col(k) for k in self.keys)).orderBy(*(col(b) for b in self.by))
+        one = rows.withColumn("$place", F.row_number().over(first)).filter("`$place` = 1").drop("$place")
+        if not rows.isStreaming:
+            return one
+        if self.ttl_ms is None or self.event is None:
+            return one.dropDuplicates([*self.keys])
+        others = [c for c in one.columns if c != self.event]
+        # Spark adds this to the time of a row, and waits for the watermark.
+        kept_ms = max(self.ttl_ms - self.delay_ms, 0)
+        timed = one.select(*(unmarked(c) for c in others), marked(self.event, kept_ms))
+        kept = timed.dropDuplicatesWithinWatermark([*self.keys])
+        return kept.select(*(col(c) for c in others), marked(self.event, self.delay_ms))
+
+    def describe(self) -> str:
+        keys = ", ".join(quote(k) for k in self.keys)
+        return f"Keep first by ({keys}), least {quote(self.by[1])} of its partition, at once"
+
+    def state(self) -> str:
+        seen = (
+            FOR_EVER
+            if self.ttl_ms is None
+            else f"kept {format_ms(self.ttl_ms)} of event time (sql.state-ttl)"
+        )
+        return f"the keys that came out, {seen}"
 
 
 @dataclass(eq=False)

@@ -72,6 +72,10 @@ class Tables(Protocol):
 
     def names(self) -> Iterable[str]: ...
 
+    def record_key(self, name: str) -> tuple[str, ...]:
+        """The columns that make the key of a topic's records, which decides their partition; none where
+        nothing tells."""
+
 
 @dataclass
 class Catalog:
@@ -79,6 +83,7 @@ class Catalog:
 
     tables: dict[str, TableInfo] = field(default_factory=dict)
     views: dict[str, CreateView] = field(default_factory=dict)
+    record_keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def get(self, name: str) -> TableInfo | None:
         return self.tables.get(name)
@@ -88,6 +93,9 @@ class Catalog:
 
     def names(self) -> Iterable[str]:
         return (*self.tables, *self.views)
+
+    def record_key(self, name: str) -> tuple[str, ...]:
+        return self.record_keys.get(name, ())
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,16 @@ from headgate.kafka.topics import ANY_TIME, VERSIONS
 from headgate.sql import statements as sql
 from headgate.sql.durations import parse_duration_ms
 from headgate.sql.tables import TableInfo, Watermark
-from headgate.statements.declared import FORMATS, MODE, MODES, POLICIES, Declared, check_options
+from headgate.statements.declared import (
+    FORMATS,
+    KEY_FIELDS,
+    MODE,
+    MODES,
+    POLICIES,
+    Declared,
+    check_options,
+    key_fields,
+)
 from headgate.statements.runnable import Output
 
 PARTITIONS = 4
@@ -48,6 +57,7 @@ def altered(table: TableInfo, one: Alter) -> TableInfo:
         case sql.AlterTableSet():
             check_options(table.name, one.options)
             _refuse_fixed(table, one.options)
+            _check_key_fields(table, one.options.get(KEY_FIELDS))
             return _with_mode(table, one.options.get(MODE))
         case sql.AlterTableReset():
             _refuse_fixed(table, one.keys)
@@ -66,6 +76,17 @@ def _refuse_fixed(table: TableInfo, keys: Iterable[str]) -> None:
                 f"Option '{key}' of table '{table.name}' cannot be altered: its topic has records in it.",
                 "Write another table.",
             )
+
+
+def _check_key_fields(table: TableInfo, said: str | None) -> None:
+    named = () if said is None else key_fields(said)
+    unknown = [column for column in named if column not in table.columns.names]
+    if said is not None and (unknown or not named):
+        raise InvalidRequest(
+            f"Option '{KEY_FIELDS}' of table '{table.name}' names '{(unknown or [said])[0]}', which is no "
+            "column.",
+            f"Name columns of the records' keys, with ; between them: {', '.join(table.columns.names)}.",
+        )
 
 
 def _with_mode(table: TableInfo, mode: str | None) -> TableInfo:

@@ -41,7 +41,8 @@ class Asked:
         one = parse_statement(self.sql)
         if not isinstance(one, sql.Select):
             raise AssertionError("what is asked of topics is a SELECT")
-        options = Options(secret=secret, zone=self.zone, state_ttl_ms=self.state_ttl_ms)
+        whole = self.kind == "snapshot"
+        options = Options(secret=secret, zone=self.zone, state_ttl_ms=self.state_ttl_ms, bounded=whole)
         return plan(one.query, Pinned.from_dict(self.tables), options)
 
 

@@ -19,6 +19,9 @@ from headgate.store import SqlObjects
 
 TABLE, VIEW = "table", "view"
 MODE = "changelog.mode"
+# What is kept of the keys of records; statements that were made before know nothing of it.
+RECORD_KEYS = "record_keys"
+KEY_FIELDS = "key.fields"
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,14 @@ class DeclaredTables:
     def views(self) -> list[str]:
         return self._objects.names(VIEW)
 
+    def record_key(self, name: str) -> tuple[str, ...]:
+        """As it was said; else as the schema of the topic's keys, or the newest of its records, tell."""
+        said = self.declared(name).options.get(KEY_FIELDS)
+        if said is not None:
+            return key_fields(said)
+        table = self.get(name)
+        return () if table is None else self._topics.record_key(name, table.columns.names)
+
     def declared(self, name: str) -> Declared:
         """What was said of a table; nothing, for a topic that nobody declared."""
         found = self._objects.get(name)
@@ -156,6 +167,7 @@ class Pinned(Catalog):
         return {
             "tables": {name: _of(table).to_dict() for name, table in self.tables.items()},
             "views": {name: create_view_text(view) for name, view in self.views.items()},
+            RECORD_KEYS: {name: list(columns) for name, columns in self.record_keys.items()},
         }
 
     @classmethod
@@ -163,6 +175,7 @@ class Pinned(Catalog):
         return cls(
             {name: _table(name, Declared.from_dict(one)) for name, one in said["tables"].items()},
             {name: _view(name, text) for name, text in said["views"].items()},
+            {name: tuple(columns) for name, columns in said.get(RECORD_KEYS, {}).items()},
         )
 
 
@@ -187,6 +200,11 @@ class Pinning:
 
     def names(self) -> list[str]:
         return self._tables.names()
+
+    def record_key(self, name: str) -> tuple[str, ...]:
+        if name not in self.seen.record_keys:
+            self.seen.record_keys[name] = self._tables.record_key(name)
+        return self.seen.record_keys[name]
 
 
 def _columns(found: TopicTable, options: Mapping[str, str]) -> t.StructType:
@@ -270,11 +288,17 @@ OPTIONS = (
     "kafka.retention.time",
     "value.format",
     "key.format",
+    KEY_FIELDS,
     "scan.startup.mode",
 )
 STARTS = {"earliest-offset": "earliest", "latest-offset": "latest"}
 MODES: Mapping[str, Changelog] = {"append": "append", "upsert": "upsert", "retract": "retract"}
 POLICIES = {"delete": "delete", "compact": "compact", "delete-compact": "compact,delete"}
+
+
+def key_fields(said: str) -> tuple[str, ...]:
+    """The columns that 'key.fields' names, with `;` between them."""
+    return tuple(column.strip() for column in said.split(";") if column.strip())
 
 
 def check_options(name: str, options: Mapping[str, str]) -> None:

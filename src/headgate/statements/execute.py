@@ -34,6 +34,8 @@ from headgate.statements.altering import (
 )
 from headgate.statements.asking import Asked, ask, check_places, the_select
 from headgate.statements.declared import (
+    KEY_FIELDS,
+    RECORD_KEYS,
     STARTS,
     Declared,
     DeclaredTables,
@@ -48,6 +50,7 @@ from headgate.statements.session import (
     BAD,
     IDLE,
     NAME,
+    SNAPSHOT,
     TAKE_OVER,
     TTL,
     ZONE,
@@ -89,6 +92,10 @@ class Planning:
 
     def names(self) -> Iterable[str]:
         return {*self.known.names(), *self.tables, *self.views_made}
+
+    def record_key(self, name: str) -> tuple[str, ...]:
+        made = None if self.known.get(name) is not None else self.tables.get(name)
+        return self.known.record_key(name) if made is None else made.primary_key
 
 
 class Executor:
@@ -167,6 +174,11 @@ class Executor:
     def _check_create(self, create: sql.CreateTable, planning: Planning, session: dict[str, str]) -> bool:
         """Whether it is a job too."""
         check_options(create.name, create.options)
+        if KEY_FIELDS in create.options:
+            raise InvalidRequest(
+                f"Option '{KEY_FIELDS}' is for topics that others write; table '{create.name}' is created.",
+                "PRIMARY KEY or DISTRIBUTED BY HASH says what its records' keys are.",
+            )
         there = planning.get(create.name) is not None or planning.view(create.name) is not None
         if there and (over := self._over_events(create)) is not None:
             planning.tables[create.name] = over
@@ -223,7 +235,7 @@ class Executor:
 
     def _options(self, session: Mapping[str, str]) -> Options:
         ttl = session.get(TTL)
-        found = Options(secret=self._secret, zone=session.get(ZONE, "UTC"))
+        found = Options(secret=self._secret, zone=session.get(ZONE, "UTC"), bounded=SNAPSHOT in session)
         return found if ttl is None else replace(found, state_ttl_ms=parse_duration_ms(ttl) or None)
 
     # -- one after the other
@@ -337,13 +349,17 @@ class Executor:
             zone=session.get(ZONE),
             tables={
                 **pinning.seen.to_dict(),
-                "output": output_of(table, self._tables.declared(insert.table)).to_dict(),
+                "output": self._output(table, planned).to_dict(),
             },
         )
         self._statements.create(name, "insert", text, options.to_dict())
         forget_once(session)
         message = f"statement {name} is created"
         return Outcome("insert", message, statement=name, warnings=planned.warnings)
+
+    def _output(self, table: TableInfo, planned: Plan) -> Output:
+        found = output_of(table, self._tables.declared(table.name))
+        return replace(found, in_place=planned.in_place and not found.key and found.changelog == "append")
 
     def _checked(self, planned: Plan) -> Plan:
         """Whether the secrets that it names are there."""
@@ -449,7 +465,12 @@ def job_of(record: StatementRecord, secret: Callable[[str], str]) -> Job:
     said = StatementOptions.from_dict(record.options)
     if said.tables is None:
         raise AssertionError(f"statement '{record.name}' was made without its tables")
-    options = Options(secret=secret, zone=said.zone or "UTC", state_ttl_ms=said.state_ttl_ms or None)
+    options = Options(
+        secret=secret,
+        zone=said.zone or "UTC",
+        state_ttl_ms=said.state_ttl_ms or None,
+        first_at_once=RECORD_KEYS in said.tables,
+    )
     insert, tables = _as_insert(record.script), Pinned.from_dict(said.tables)
     planned = plan_insert(insert, _known(tables, insert.table), tables, options)
     return Job(planned, Output.from_dict(said.tables["output"]))

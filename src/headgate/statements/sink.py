@@ -83,8 +83,8 @@ class Encoding:
 
     value: Column
     key: Column | None
-    #: Over how many partitions records are spread by their values, so that equal rows stay in one; None where
-    #: their keys decide, or nothing does.
+    #: Over how many partitions records are spread by their values, so that equal rows stay in one, or by
+    #: where they come from; None where their keys decide, or nothing does.
     spread: int | None = None
 
 
@@ -98,7 +98,7 @@ def prepare_output(output: r.Output, access: KafkaAccess, schemas: SchemaSource)
         policy = VERSIONS if output.changelog == "upsert" else ANY_TIME
         with suppress(AlreadyExists):
             topics.create(output.topic, output.partitions, config=policy)
-    if output.changelog != "retract" or key is not None:
+    if (output.changelog != "retract" and not output.in_place) or key is not None:
         return Encoding(value, key)
     return Encoding(value, None, len(topics.describe(output.topic).partitions))
 
@@ -177,6 +177,7 @@ class Sink(ABC):
         self._name = name
         self._tasks = tasks
         self._by = tuple(by)
+        self._order: tuple[str, ...] = (r.PARTITION, r.OFFSET)
         self._silent_before = silent_before
         #: What is recorded with a batch, when it is known of which checkpoint it is.
         self.marker_of: Callable[[int], Marker] = Marker
@@ -194,7 +195,7 @@ class Sink(ABC):
                 rows.write.format("noop").mode("overwrite").save()
                 return
             records = self.records(rows)
-            order = [f.col(quote(name)) for name in (r.PARTITION, r.OFFSET) if name in records.columns]
+            order = [f.col(quote(name)) for name in self._order if name in records.columns]
             if r.OP in records.columns:
                 # What is taken back goes first: '-' is behind '+'.
                 order.append(f.col(quote(r.OP)).desc())
@@ -233,9 +234,14 @@ class TopicSink(Sink):
         silent_before: int = 0,
     ) -> None:
         by = ("key",) if encoding.key is not None else ("value",)
+        if output.in_place and encoding.key is None:
+            by = (quote(r.PARTITION),)
         super().__init__(output.topic, access, name, tasks, by, silent_before)
         self._output = output
         self._encoding = encoding
+        if output.in_place:
+            # Several partitions may go into one.
+            self._order = ("timestamp", r.PARTITION, r.OFFSET)
 
     def records(self, rows: DataFrame) -> DataFrame:
         """Bytes of keys and values; a row that is deleted is a key without a value, one that is taken back is
@@ -263,8 +269,9 @@ class TopicSink(Sink):
         made = checked.select(*found, *(quote(name) for name in kept))
         if self._encoding.spread is None:
             return made
-        place = f.pmod(f.hash("value"), f.lit(self._encoding.spread)).cast("int")
-        return made.select("*", place.alias("partition"))
+        place = f.col(quote(r.PARTITION)) if self._output.in_place else f.hash("value")
+        placed = f.pmod(place, f.lit(self._encoding.spread)).cast("int")
+        return made.select("*", placed.alias("partition"))
 
     def _column(
         self, field: t.StructField, kinds: Mapping[str, t.DataType], deleted: Column | None

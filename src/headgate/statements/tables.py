@@ -1,5 +1,6 @@
 """Every topic with a schema is a table: its columns, its key, and whether its records are rows or changes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import types as t
@@ -9,6 +10,7 @@ from headgate.decode.debezium import ChangeReader
 from headgate.decode.reader import Reader
 from headgate.kafka.topics import Topics, is_reserved
 from headgate.registry.client import SchemaSource
+from headgate.statements.record_keys import seen_key
 from headgate.statements.runnable import Changelog
 from headgate.statements.topics import DELETED_COLUMN
 from headgate.tables.readers import registered_reader
@@ -61,6 +63,14 @@ class TopicTables:
         row = value.type if after is None else after
         columns = t.StructType([*row.fields, *_others(key.type, row)])
         return TopicTable(name, columns, tuple(key.type.names), "upsert", after)
+
+    def record_key(self, name: str, columns: Sequence[str]) -> tuple[str, ...]:
+        """The columns of which the keys of a topic's records are; none where nothing tells."""
+        key = self._reader(name, "key")
+        if key is not None:
+            names = tuple(key.type.names)
+            return names if set(names) <= set(columns) else ()
+        return seen_key(self._topics.access, name, self._schemas, columns)
 
     def _reader(self, name: str, part: str) -> Reader | None:
         schema = self._schemas.latest(f"{name}-{part}")

@@ -7,11 +7,13 @@ from itertools import pairwise
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql.types import StructType
 
+from headgate.sql.insert import plan_insert
 from headgate.sql.planner import Options, Plan, plan
 from headgate.sql.script import parse_statement
 from headgate.sql.stateful import JoinRows, KeepFirst
-from headgate.sql.statements import Select
+from headgate.sql.statements import InsertInto, Select
 from headgate.sql.tables import Catalog, TableInfo
 from headgate.statements.runnable import tables_read
 from tests.integration.sql.running import Row, Running, final, in_time
@@ -178,6 +180,50 @@ def test_the_first_by_a_time_without_a_watermark_comes_out_once(running: Running
     ]
     rows = running.stream(made, {"c": data})
     assert sorted(row for row in rows if row[0] != NOBODY) == [(1, 11), (2, 20), (3, 30), (4, 40)]
+
+
+@pytest.mark.parametrize("ttl", [None, 1_000_000])
+def test_the_first_of_its_partition_comes_out_with_its_own_batch(running: Running, ttl: int | None) -> None:
+    """No record follows that would move event time, and none is waited for: the least offset it is."""
+    statement = parse_statement(
+        "SELECT k, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM c) WHERE n = 1"
+    )
+    assert isinstance(statement, Select)
+    tables = Catalog({"c": TableInfo("c", table("c").columns)}, record_keys={"c": ("k",)})
+
+    def row(k: int, v: int, t: int, came: int) -> Row:
+        return {"k": k, "v": v, "w": "", "t": at(t), "$rowtime": at(came), "$partition": k % 2}
+
+    data = [
+        [row(1, 10, 500, 1), row(1, 11, 400, 2), row(2, 20, -9_000, 300)],
+        # Late by the other partition, and by the time of nobody.
+        [row(1, 12, 0, 3), row(3, 30, 0, 4), row(2, 21, -9_999, 301)],
+        [row(4, 40, 7, 5)],
+    ]
+    made = plan(statement.query, tables, Options(state_ttl_ms=ttl))
+    assert sorted(running.stream(made, {"c": data})) == [(1, 10), (2, 20), (3, 30), (4, 40)]
+    assert running.late == 0
+    # Of a whole topic it is the least by its order.
+    whole = plan(statement.query, tables, Options(state_ttl_ms=ttl, bounded=True))
+    assert sorted(running.batch(whole, {"c": data})) == [(1, 12), (2, 21), (3, 30), (4, 40)]
+
+
+def test_a_first_row_that_may_be_replaced_is_the_least_in_the_end(running: Running) -> None:
+    statement = parse_statement(
+        "INSERT INTO d SELECT k, v FROM "
+        "(SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY t) AS n FROM c) WHERE n = 1"
+    )
+    assert isinstance(statement, InsertInto)
+    columns = StructType([field for field in table("c").columns.fields if field.name in ("k", "v")])
+    target = TableInfo("d", columns, ("k",), "upsert")
+    made = plan_insert(statement, target, Catalog({"c": TableInfo("c", table("c").columns)}))
+
+    def row(k: int, v: int, t: int) -> Row:
+        return {"k": k, "v": v, "w": "", "t": at(t)}
+
+    data = [[row(1, 10, 500), row(2, 20, 7)], [row(1, 11, 400), row(2, 21, 8)], [row(3, 30, 0)]]
+    rows = running.stream(made, {"c": data})
+    assert final(made, rows) == {(1,): (1, 11), (2,): (2, 20), (3,): (3, 30)}
 
 
 def test_regular_joins_meet_however_far_apart(running: Running) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import InvalidRequest
-from headgate.statements.declared import DeclaredTables
+from headgate.statements.declared import Declared, DeclaredTables
 from headgate.statements.tables import TopicTables
 from headgate.store import SqlObjects, Store
-from tests.integration.statements.bench import EVENT_SCHEMA, Bench
+from tests.integration.statements.bench import EVENT_SCHEMA, Bench, event, framed
 from tests.integration.statements.plans import EVENTS
 
 KEY = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
@@ -76,6 +76,34 @@ def test_change_events_are_the_rows_in_them(bench: Bench, tmp_path: Path) -> Non
     with pytest.raises(InvalidRequest, match="change events"):
         tables.check_mode(table, replace(table, changelog="retract"))
     store.close()
+
+
+def test_the_key_of_the_records_is_told_by_its_schema_or_by_the_newest_of_them(
+    bench: Bench, tmp_path: Path
+) -> None:
+    topics = TopicTables(bench.topics, bench.schemas)
+    plain, columns = bench.events().name, EVENTS.names
+    assert topics.record_key(plain, columns) == (), "no record tells"
+    schema = bench.register(plain, EVENT_SCHEMA)
+    for number in range(60):
+        value = framed(schema, EVENT_SCHEMA, event(number, amount=number))
+        bench.send_raw(plain, value, number % 2, key=b"%d" % number)
+    bench.flush()
+    # Its amount is the same number here.
+    assert topics.record_key(plain, columns) == ("id", "amount")
+    bench.send_raw(plain, framed(schema, EVENT_SCHEMA, event(7, amount=1)), 1, key=b"7")
+    bench.flush()
+    assert topics.record_key(plain, columns) == ("id",)
+    bench.send_raw(plain, framed(schema, EVENT_SCHEMA, event(7)), 0)
+    bench.flush()
+    assert topics.record_key(plain, columns) == (), "one has no key"
+    store = Store.open(f"sqlite:///{tmp_path / 'control.db'}")
+    tables = DeclaredTables(SqlObjects(store.engine), topics)
+    tables.declare(plain, Declared(options={"key.fields": "id; who"}))
+    assert tables.record_key(plain) == ("id", "who"), "as it was said"
+    store.close()
+    bench.register(plain, KEY, "key")
+    assert topics.record_key(plain, columns) == ("id",)
 
 
 def test_a_topic_that_is_not_there(bench: Bench) -> None:

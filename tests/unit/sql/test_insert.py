@@ -7,6 +7,7 @@ from headgate.errors import InvalidRequest
 from headgate.sql.insert import plan_create, plan_insert
 from headgate.sql.planner import Plan
 from headgate.sql.script import parse_statement
+from headgate.sql.stateful import KeepBest, KeepFirst
 from headgate.sql.statements import CreateTable, InsertInto
 from headgate.sql.tables import TableInfo, Watermark
 from headgate.sql.types import name_of
@@ -181,3 +182,36 @@ def test_refused_tables(sql: str, says: str) -> None:
     with pytest.raises(InvalidRequest) as error:
         create(sql)
     assert says in str(error.value)
+
+
+FIRST = (
+    "SELECT bike, metres AS n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {} ORDER BY began) AS nth "
+    "FROM {}) WHERE nth = 1"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "replaced"),
+    [
+        (FIRST.format("bike", "bare"), True),
+        (FIRST.format("bike", "bare") + " AND fare > 3", True),
+        (f"SELECT * FROM ({FIRST.format('bike', 'bare')})", True),
+        # Not by the table's key.
+        (FIRST.format("bike, metres", "bare"), False),
+        # Somebody said how late rows may come.
+        (FIRST.format("bike", "rides"), False),
+        # What is made of the rows would be another one each time.
+        (f"SELECT bike, COUNT(*) AS n FROM ({FIRST.format('bike', 'bare')}) GROUP BY bike", False),
+        (f"SELECT UPPER(bike) AS bike, n FROM ({FIRST.format('bike', 'bare')})", False),
+    ],
+)
+def test_a_first_row_is_replaced_by_a_lesser_one_in_a_table_of_its_key(query: str, replaced: bool) -> None:
+    found = insert(f"INSERT INTO keyed {query}", KEYED)
+    kinds = [type(step) for step in found.root.walk()]
+    assert (KeepBest in kinds, KeepFirst in kinds) == (replaced, not replaced)
+    if replaced:
+        assert (found.changelog, found.key) == ("upsert", ("bike",))
+        assert not any("waits" in warning for warning in found.warnings)
+    _, made = create(f"CREATE TABLE k (bike STRING, n BIGINT, PRIMARY KEY (bike) NOT ENFORCED) AS {query}")
+    assert made is not None
+    assert (KeepBest in [type(step) for step in made.root.walk()]) is replaced

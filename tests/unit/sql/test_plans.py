@@ -5,13 +5,16 @@ from typing import TypeVar
 import pytest
 
 from headgate.errors import InvalidRequest
+from headgate.sql import planner
 from headgate.sql.operators import AssignWindows, FilterRows, Operator, ScanRows, UnionRows, UnnestRows
 from headgate.sql.planner import Options, Plan
 from headgate.sql.pruning import mentioned
-from headgate.sql.stateful import AggregateRows, DistinctRows, JoinRows, KeepBest, KeepFirst
+from headgate.sql.script import parse_statement
+from headgate.sql.stateful import AggregateRows, DistinctRows, JoinRows, KeepBest, KeepEarliest, KeepFirst
+from headgate.sql.statements import Select
 from headgate.sql.tables import SourceWatermark
 from headgate.sql.types import name_of
-from tests.unit.sql.tables import planned
+from tests.unit.sql.tables import catalog, planned
 
 HOUR = 3_600_000
 Step = TypeVar("Step", bound=Operator)
@@ -367,3 +370,73 @@ def test_what_is_only_passed_on_is_not_kept() -> None:
     inner = "SELECT *, ROW_NUMBER() OVER (PARTITION BY bike ORDER BY began) AS n FROM rides"
     used = f"SELECT ride, COALESCE(note, '-') AS note FROM ({inner}) WHERE n = 1 AND fare > 3"
     assert {"note#1", "fare#1"} <= mentioned(planned(used).root)
+
+
+def at_once(order: str, key: str, record_key: tuple[str, ...], options: Options | None = None) -> Plan:
+    """The first by `key` of a table without a watermark, whose records have such keys."""
+    tables = catalog()
+    tables.record_keys["bare"] = record_key
+    sql = FIRST.format(order, "bare").replace("PARTITION BY bike", f"PARTITION BY {key}")
+    statement = parse_statement(sql)
+    assert isinstance(statement, Select)
+    return planner.plan(statement.query, tables, options)
+
+
+@pytest.mark.parametrize(
+    ("order", "key", "record_key", "comes"),
+    [
+        ("began", "bike", ("bike",), True),
+        ("began", "ride, bike", ("bike",), True),
+        ("`$rowtime`", "bike", ("bike",), True),
+        # Rows of one key may be in several partitions.
+        ("began", "bike", ("ride",), False),
+        ("began", "bike", ("bike", "ride"), False),
+        ("began", "bike", (), False),
+        ("began", "UPPER(bike)", ("bike",), False),
+    ],
+)
+def test_the_first_of_a_partition_comes_at_once_where_all_rows_of_a_key_are_in_one(
+    order: str, key: str, record_key: tuple[str, ...], comes: bool
+) -> None:
+    found = at_once(order, key, record_key)
+    assert bool(steps(found, KeepEarliest)) is comes
+    assert bool(steps(found, KeepFirst)) is not comes
+    said = " ".join(found.warnings)
+    if comes:
+        assert found.sources[0].watermark is None, "nothing is late"
+        assert [name for name, _ in found.root.record] == ["$rowtime", "$partition", "$offset"]
+        assert "least offset" in said
+        assert "MODIFY WATERMARK" in said
+        assert found.in_place
+    else:
+        assert "waits until a later record of 'bare'" in said
+        assert "PRIMARY KEY" in said
+        assert "'sql.snapshot.mode' = 'now'" in said
+        assert not found.in_place
+
+
+def test_a_first_row_by_a_declared_time_waits_for_it() -> None:
+    tables = catalog()
+    tables.record_keys["rides"] = ("bike",)
+    statement = parse_statement(FIRST.format("began", "rides"))
+    assert isinstance(statement, Select)
+    found = planner.plan(statement.query, tables)
+    assert len(steps(found, KeepFirst)) == 1
+    assert "when a later record moves it" in found.explain()
+
+
+def test_statements_that_were_made_before_go_on_to_wait() -> None:
+    found = at_once("began", "bike", ("bike",), Options(first_at_once=False))
+    assert len(steps(found, KeepFirst)) == 1
+
+
+def test_a_ttl_forgets_keys_that_came_at_once() -> None:
+    found = at_once("began", "bike", ("bike",), Options(state_ttl_ms=HOUR))
+    assert one(found, KeepEarliest).ttl_ms == HOUR
+    assert found.sources[0].watermark == SourceWatermark("$rowtime", HOUR, None, False), "late no sooner"
+
+
+def test_of_a_whole_topic_the_first_is_the_least_by_its_time() -> None:
+    found = at_once("began", "bike", ("bike",), Options(bounded=True))
+    assert one(found, KeepFirst).by[0] == "began#1"
+    assert (found.warnings, found.sources[0].watermark) == ((), None)
