@@ -12,6 +12,9 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 
 Offsets = Mapping[str, Mapping[int, int]]
+# The folder of what is kept beside Spark's logs, a file for each batch. Older ones than these are not needed,
+# as Spark keeps no state that is older.
+_KEPT, _KEPT_BATCHES = "clock", 100
 
 
 @dataclass(frozen=True)
@@ -82,12 +85,39 @@ class Checkpoint:
             "conf": dict(conf),
         }
         ends = [json.dumps({topic: {str(p): o for p, o in offsets[topic].items()}}) for topic in topics]
-        text = "\n".join(["v1", json.dumps(metadata), *ends])
-        out = self._files.create(self._path(f"{self.uri}/offsets/{number}"), False)
-        try:
-            out.write(bytearray(text.encode()))
-        finally:
-            out.close()
+        self._write(f"offsets/{number}", "\n".join(["v1", json.dumps(metadata), *ends]))
+
+    def plan_due(self) -> None:
+        """Plans a batch without records after the last one: what event time had passed by then comes out.
+
+        After a restart Spark runs no batch without records before it has run one with some.
+        """
+        reached = self.reached()
+        if reached is None or reached.pending is not None:
+            return
+        version, planned, *ends = self._lines("offsets", reached.batch)
+        metadata = json.loads(planned)
+        metadata["batchWatermarkMs"] = max(reached.watermark_ms, int(metadata.get("batchWatermarkMs", 0)))
+        metadata["batchTimestampMs"] = int(time.time() * 1000)
+        self._write(f"offsets/{reached.batch + 1}", "\n".join([version, json.dumps(metadata), *ends]))
+
+    # -- what is kept beside Spark's own logs
+
+    def keep(self, batch: int, text: str) -> None:
+        """What is to be known after this batch; of earlier ones it is kept a while."""
+        kept = self._path(f"{self.uri}/{_KEPT}/{batch}")
+        unfinished = f"{_KEPT}/.{batch}"
+        self._files.delete(self._path(f"{self.uri}/{unfinished}"), False)
+        self._write(unfinished, text)
+        self._files.delete(kept, False)
+        self._files.rename(self._path(f"{self.uri}/{unfinished}"), kept)
+        self._files.delete(self._path(f"{self.uri}/{_KEPT}/{batch - _KEPT_BATCHES}"), False)
+
+    def kept(self) -> str | None:
+        """What was kept as of the last batch that Spark knows to be done."""
+        done = max(self._numbers("commits"), default=-1)
+        batch = max((number for number in self._numbers(_KEPT) if number <= done), default=None)
+        return None if batch is None else "\n".join(self._lines(_KEPT, batch))
 
     def planned(self) -> int | None:
         """The last batch that was begun."""
@@ -101,6 +131,14 @@ class Checkpoint:
 
     def delete(self) -> None:
         self._files.delete(self._path(self.uri), True)
+
+    def _write(self, name: str, text: str) -> None:
+        """A new file."""
+        out = self._files.create(self._path(f"{self.uri}/{name}"), False)
+        try:
+            out.write(bytearray(text.encode()))
+        finally:
+            out.close()
 
     def _numbers(self, log: str) -> list[int]:
         folder = self._path(f"{self.uri}/{log}")
