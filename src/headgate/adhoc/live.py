@@ -1,7 +1,8 @@
 """A SELECT on topics that goes on: a statement's query whose rows go to a reader instead of a topic."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -17,6 +18,7 @@ from headgate.sql.planner import Plan
 from headgate.sql.types import quote
 from headgate.statements import runnable as r
 from headgate.statements.checkpoint import Checkpoint
+from headgate.statements.closing import Closer, Ends
 from headgate.statements.query import Running, StatementQuery
 from headgate.statements.staged import StagedQuery
 from headgate.statements.stages import StageTopic, create_topics, delete_topics
@@ -116,7 +118,9 @@ class LiveQuery(StatementQuery):
         self._row_sink.error = None
         self._sink = self._row_sink
         interval = f"{int(self._running.interval_seconds * 1000)} milliseconds"
-        self._launch(self.frame(), {"processingTime": interval})
+        frame = self.frame()
+        self._take_up(Checkpoint(self._spark, self._running.checkpoint))
+        self._launch(frame, {"processingTime": interval})
 
     @property
     def is_satisfied(self) -> bool:
@@ -161,10 +165,13 @@ class StagedLiveQuery(StagedQuery):
         delete_topics(self._access, self._id)
 
 
-def run_live(query: LiveQuery | StagedLiveQuery, results: Results) -> str:
-    """Until nobody wants more; how it ended. Nothing of it is left then."""
+def run_live(query: LiveQuery | StagedLiveQuery, results: Results, flush_seconds: float | None = None) -> str:
+    """Until nobody wants more; how it ended. Nothing of it is left then.
+
+    `flush_seconds`: the silence after which what has come is closed.
+    """
     try:
-        _watch(query, results)
+        _watch(query, results, flush_seconds)
     finally:
         results.finish()
         query.stop(0)
@@ -172,9 +179,9 @@ def run_live(query: LiveQuery | StagedLiveQuery, results: Results) -> str:
     return "Completed" if results.is_full else "Stopped"
 
 
-def _watch(query: LiveQuery | StagedLiveQuery, results: Results) -> None:
+def _watch(query: LiveQuery | StagedLiveQuery, results: Results, flush_seconds: float | None) -> None:
     query.start()
-    learned = 0
+    learned, closer = 0, Closer(_at_once, flush_seconds)
     while results.is_wanted and not results.is_full:
         query.poll()
         if not query.is_active and not query.is_satisfied:
@@ -185,7 +192,17 @@ def _watch(query: LiveQuery | StagedLiveQuery, results: Results) -> None:
             if learned > LEARNINGS:
                 raise StatementFailed("The topic has records whose schemas cannot be learned.")
             query.start()
+            closer = Closer(_at_once, flush_seconds)
         elif query.is_outgrown:
             query.stop()
             query.start()
+            closer = Closer(_at_once, flush_seconds)
+        else:
+            closer.look(query.queries, None)
         time.sleep(LOOK_SECONDS)
+
+
+def _at_once(ends: Callable[[], Ends]) -> Future[Ends]:
+    asked: Future[Ends] = Future()
+    asked.set_result(ends())
+    return asked

@@ -174,7 +174,8 @@ class Queries:
             return "Completed", run_lake(self._spark, asked.sql, asked.zone, self._catalog, results)
         assert query.plan is not None
         if asked.kind == "live":
-            return run_live(self._live(query, f"{self._checkpoints}/{query.id}"), results), {}
+            live = self._live(query, f"{self._checkpoints}/{query.id}")
+            return run_live(live, results, asked.flush_seconds), {}
         settings = self._settings
         snapshot = Snapshot(
             self._spark,

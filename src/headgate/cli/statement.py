@@ -55,7 +55,9 @@ def show(name: NameArgument, data: DataOption = None, json: JsonOption = False) 
         ("wanted", found["desired"]),
     ]
     detail = dict(found["detail"])
-    steps = detail.pop("steps", None)
+    steps, finished = detail.pop("steps", None), detail.pop("finished", None)
+    if finished is not None and finished["watermark"] is not None:
+        detail["finished"] = f"rows before {finished['watermark']} are late since"
     fields += [(key.replace("_", " "), _text(value)) for key, value in detail.items() if value is not None]
     print_fields(name, fields)
     if steps:
@@ -157,6 +159,24 @@ def _confirm(name: str) -> None:
 
 
 @app.command()
+def finish(name: NameArgument, no_wait: NoWaitOption = False, data: DataOption = None) -> None:
+    """Close what has come: all that waits for event time comes out, without a further record.
+
+    The statement goes on. Rows before what its event time has passed by that are late from then on.
+    """
+    with connect(data) as client:
+        request = client.post("statements", name, "finish")["finish"]
+        if no_wait:
+            say(f"{name} is to close what has come")
+            return
+        _wait(client, name, "to close what has come", lambda found: _has_finished(found, request))
+        watermark = client.get("statements", name)["detail"]["finished"]["watermark"]
+    say(f"{name} has written all that it had read")
+    if watermark is not None:
+        say(f"rows before {watermark} are late from now on")
+
+
+@app.command()
 def delete(name: NameArgument, no_wait: NoWaitOption = False, data: DataOption = None) -> None:
     """Delete a statement with its offsets and its state. The topic that it wrote stays."""
     with connect(data) as client:
@@ -171,6 +191,15 @@ def _is_running(found: dict[str, Any]) -> bool:
     if found["state"] == "Failed":
         raise StatementFailed(f"Statement '{found['name']}' has failed: {found['reason']}")
     return bool(found["state"] == "Running")
+
+
+def _has_finished(found: dict[str, Any], request: str) -> bool:
+    if found["state"] in ("Failed", "Stopped"):
+        raise StatementFailed(
+            f"Statement '{found['name']}' is {found['state']}: {found['reason']}",
+            "What has come is closed when it runs again.",
+        )
+    return bool((found["detail"].get("finished") or {}).get("request") == request)
 
 
 def _wait(client: Client, name: str, what: str, done: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:

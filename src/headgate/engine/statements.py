@@ -21,6 +21,7 @@ from headgate.kafka.transactional import end_open
 from headgate.model import StatementState
 from headgate.registry.client import SchemaSource
 from headgate.statements.checkpoint import Checkpoint
+from headgate.statements.closing import Closer
 from headgate.statements.options import StatementOptions
 from headgate.statements.progress import Totals
 from headgate.statements.query import Running, StatementQuery
@@ -65,6 +66,9 @@ class _Task:
     reported_at: float = 0.0
     cleaned_at: float = 0.0
     cleaning: Future[None] | None = None
+    closer: Closer | None = None
+    #: What came of the last request to close what has come.
+    answered: Mapping[str, Any] | None = None
     totals: Totals = field(default_factory=Totals)
     told: Mapping[str, Any] | None = None
 
@@ -158,6 +162,8 @@ class StatementLoop:
         if doing is None or not doing.done():
             return
         task.doing = None
+        # A closing that was under way begins again: the query has another clock now.
+        task.closer = None
         error = doing.exception()
         before, task.query = task.query, None
         if isinstance(error, Exception):
@@ -191,10 +197,30 @@ class StatementLoop:
             return
         if task.failures and now - task.started_at > WELL_SECONDS:
             task.failures = 0
+        self._close(task, query)
         if now - task.reported_at >= REPORT_SECONDS:
             self._tell(task, StatementState.RUNNING, "")
         if isinstance(query, StagedQuery):
             self._clean(task, query, now)
+
+    def _close(self, task: _Task, query: Query) -> None:
+        """Close what has come, if somebody asked for it or no record has come for long."""
+        record = task.record
+        if task.closer is None:
+            options = StatementOptions.from_dict(record.options)
+            task.closer = Closer(self._workers.submit, options.idle_flush_seconds)
+        request = record.options.get("finish")
+        answered = (task.answered or record.detail.get("finished") or {}).get("request")
+        try:
+            closed = task.closer.look(query.queries, None if request == answered else request)
+        except TransientError as error:
+            log.warning("Statement '%s' is closed later: %s", record.name, error)
+            return
+        if closed is not None:
+            if closed.request is not None:
+                task.answered = {"request": closed.request, "watermark": _text(closed.watermark_ms)}
+            self._statements.note(record.name, "closed", closed.text)
+            self._tell(task, StatementState.RUNNING, "")
 
     def _clean(self, task: _Task, query: StagedQuery, now: float) -> None:
         if task.cleaning is not None and task.cleaning.done():
@@ -360,6 +386,8 @@ class StatementLoop:
             return found
         task.totals = query.totals
         found |= query.totals.to_dict()
+        if task.answered is not None:
+            found["finished"] = dict(task.answered)
         found["watermarks"] = {topic: _text(time_ms) for topic, time_ms in query.watermarks().items()}
         if isinstance(query, StagedQuery):
             found["steps"] = query.steps()

@@ -248,7 +248,11 @@ def _by_key(found: Planned, matched: dict[str, Typed], target: TableInfo) -> Rel
     if None not in key and set(target.primary_key) < set(key):
         wanted = [ref for ref in relation.key if names.get(ref) in target.primary_key]
         return one_of_each(found.selects, relation, wanted)
-    wanted = [value.attribute.ref for name, value in own if name in target.primary_key and value.attribute]
+    wanted = [
+        value.attribute.ref
+        for name, value in matched.items()
+        if name in target.primary_key and value.attribute is not None
+    ]
     if _is_of_a_table(relation) and len(wanted) == len(target.primary_key):
         return rekeyed(found.selects, relation, wanted)
     shown = ", ".join(name or "a column that it does not give" for name in key)

@@ -67,6 +67,20 @@ class Operator(ABC):
         holds it up by its bound of time: of one of its sides, rows that old may come out of it."""
         return max((one.behind_ms for one in self.inputs), default=0)
 
+    @property
+    def held_ms(self) -> int:
+        """How far a join below holds up the watermark that Spark gives to the step above, where nothing makes
+        up for it."""
+        return max((one.held_ms for one in self.inputs), default=0)
+
+    def reach_ms(self, time_ms: int) -> int:
+        """The greatest event time of the rows that come of those up to a time."""
+        return max((one.reach_ms(time_ms) for one in self.inputs), default=time_ms)
+
+    def due_ms(self, time_ms: int) -> int:
+        """The watermark of the tables at which all that comes of rows up to a time has come out."""
+        return max((one.due_ms(time_ms) for one in self.inputs), default=time_ms)
+
     @abstractmethod
     def build(self, on: Building) -> DataFrame:
         """The rows of this step."""
@@ -283,6 +297,11 @@ class AssignWindows(Operator):
 
     def __post_init__(self) -> None:
         self.inputs = (self.child,)
+
+    def reach_ms(self, time_ms: int) -> int:
+        step = self.size_ms if self.kind == "CUMULATE" else self.step_ms
+        latest = super().reach_ms(time_ms)
+        return latest - (latest - self.start_ms) % step + self.size_ms
 
     def build(self, on: Building) -> DataFrame:
         rows = self.child.build(on)

@@ -94,6 +94,10 @@ class Plan:
     def stateful(self) -> bool:
         return any(step.state() is not None for step in self.root.walk())
 
+    def due_ms(self, time_ms: int) -> int:
+        """The watermark at which all that this query makes of rows up to a time has come out."""
+        return self.root.due_ms(time_ms)
+
     @property
     def settings(self) -> dict[str, str]:
         """What the Spark session of this query must have."""

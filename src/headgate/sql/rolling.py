@@ -74,6 +74,9 @@ class RollingRows(Operator):
     def behind_ms(self) -> int:
         return self.child.behind_ms + (self.span_ms or 0)
 
+    def due_ms(self, time_ms: int) -> int:
+        return max(super().due_ms(time_ms), self.reach_ms(time_ms) + self.child.held_ms)
+
     def build(self, on: Building) -> DataFrame:
         each, before = self.child.build(on), self.child.build(on)
         apart = list(dict.fromkeys(self.row))

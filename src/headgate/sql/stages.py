@@ -45,6 +45,16 @@ class CutRows(Operator):
         return 0  # No watermark goes through a topic.
 
     @property
+    def held_ms(self) -> int:
+        return 0
+
+    def reach_ms(self, time_ms: int) -> int:
+        return time_ms
+
+    def due_ms(self, time_ms: int) -> int:
+        return time_ms
+
+    @property
     def source(self) -> Source:
         return Source(0, TableInfo(self.name, self.schema), None)
 
@@ -90,6 +100,9 @@ class StageQuery:
     @property
     def stateful(self) -> bool:
         return any(step.state() is not None for step in part(self.cut.child))
+
+    def due_ms(self, time_ms: int) -> int:
+        return self.cut.child.due_ms(time_ms)
 
     def build(self, scan: Scan) -> DataFrame:
         rows = self.cut.child.build(Building(scan, self.secret, self.mentioned))

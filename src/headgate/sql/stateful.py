@@ -60,6 +60,14 @@ class AggregateRows(Operator):
     def changing(self) -> bool:  # type: ignore[override]
         return self.window is None or self.taken_back
 
+    def reach_ms(self, time_ms: int) -> int:
+        return super().reach_ms(time_ms) + (self.session.gap_ms if self.session is not None else 0)
+
+    def due_ms(self, time_ms: int) -> int:
+        if self.changing:
+            return super().due_ms(time_ms)
+        return max(super().due_ms(time_ms), self.reach_ms(time_ms) + self.child.held_ms)
+
     def build(self, on: Building) -> DataFrame:
         used = [value for _, value in (*self.keys, *self.values)]
         rows = with_secrets(self.child.build(on), used, on)
@@ -122,6 +130,9 @@ class KeepFirst(Operator):
 
     def __post_init__(self) -> None:
         self.inputs = (self.child,)
+
+    def due_ms(self, time_ms: int) -> int:
+        return max(super().due_ms(time_ms), self.reach_ms(time_ms) + self.child.held_ms)
 
     def build(self, on: Building) -> DataFrame:
         rows = self.child.build(on)
@@ -318,6 +329,22 @@ class JoinRows(Operator):
 
     def __post_init__(self) -> None:
         self.inputs = (self.left, self.right)
+
+    @property
+    def held_ms(self) -> int:
+        return super().held_ms + self._waits_ms
+
+    def due_ms(self, time_ms: int) -> int:
+        if self.how == "inner":
+            return super().due_ms(time_ms)
+        # A row without a partner is known to have none when event time has passed all that it may meet.
+        return max(super().due_ms(time_ms), self.reach_ms(time_ms) + self.held_ms)
+
+    @property
+    def _waits_ms(self) -> int:
+        if self.bound is None:
+            return 0
+        return max(-(self.bound.lower_ms or 0), self.bound.upper_ms or 0, 0) + 1
 
     def build(self, on: Building) -> DataFrame:
         left = with_secrets(self.left.build(on), [self.condition], on)

@@ -88,6 +88,9 @@ class VersionJoin(Operator):
         # Versions are freed by their end, which the watermark passes as it passes rows of the left.
         return self.left.behind_ms
 
+    def due_ms(self, time_ms: int) -> int:
+        return max(super().due_ms(time_ms), self.left.reach_ms(time_ms) + self.left.held_ms)
+
     def build(self, on: Building) -> DataFrame:
         left, right = self.left.build(on), self.right.build(on)
         apart = list(dict.fromkeys([self.left_time, *self.row]))

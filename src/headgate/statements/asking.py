@@ -10,7 +10,7 @@ from headgate.sql.durations import parse_duration_ms
 from headgate.sql.planner import Options, Plan, plan
 from headgate.sql.script import parse_statement
 from headgate.statements.declared import STARTS, DeclaredTables, Pinned, Pinning
-from headgate.statements.session import BAD, IDLE, SNAPSHOT
+from headgate.statements.session import BAD, FLUSH, IDLE, SNAPSHOT
 
 # `live` goes on for ever, `snapshot` ends where the topics ended when it began, `lake` reads tables.
 Kind = Literal["live", "snapshot", "lake"]
@@ -28,6 +28,7 @@ class Asked:
     state_ttl_ms: int | None = None
     idle_seconds: float | None = None
     skip_bad: bool = False
+    flush_seconds: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -61,7 +62,7 @@ def ask(
         for topic in planned.tables
         if (said := tables.declared(topic).options.get("scan.startup.mode")) is not None
     }
-    idle = session.get(IDLE)
+    idle, flush = session.get(IDLE), session.get(FLUSH)
     found = Asked(
         "snapshot" if SNAPSHOT in session else "live",
         one.query.text,
@@ -71,6 +72,7 @@ def ask(
         options.state_ttl_ms,
         None if idle is None else parse_duration_ms(idle) / 1000,
         session.get(BAD) == "skip",
+        None if flush is None else parse_duration_ms(flush) / 1000,
     )
     return found, planned
 

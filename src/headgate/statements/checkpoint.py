@@ -15,6 +15,9 @@ from pyspark.sql import SparkSession
 from headgate.kafka.markers import Marker
 
 Offsets = Mapping[str, Mapping[int, int]]
+# The folder of what is kept beside Spark's logs, a file for each batch. Older ones than these are not needed,
+# as Spark keeps no state that is older.
+_KEPT, _KEPT_BATCHES = "clock", 100
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,34 @@ class Checkpoint:
         ends = [json.dumps({topic: {str(p): o for p, o in offsets[topic].items()}}) for topic in topics]
         text = "\n".join(["v1", json.dumps(metadata), *ends])
         self.write_entry(number, text)
+
+    def plan_due(self) -> None:
+        """Plans a batch without records after the last one: what event time had passed by then comes out.
+
+        After a restart Spark runs no batch without records before it has run one with some.
+        """
+        reached = self.reached()
+        if reached is None or reached.pending is not None:
+            return
+        version, planned, *ends = self._lines("offsets", reached.batch)
+        metadata = json.loads(planned)
+        metadata["batchWatermarkMs"] = max(reached.watermark_ms, int(metadata.get("batchWatermarkMs", 0)))
+        metadata["batchTimestampMs"] = int(time.time() * 1000)
+        self.write_entry(reached.batch + 1, "\n".join([version, json.dumps(metadata), *ends]))
+
+    # -- what is kept beside Spark's own logs
+
+    def keep(self, batch: int, text: str) -> None:
+        """What is to be known after this batch; of earlier ones it is kept a while."""
+        self._files.delete(self._path(f"{self.uri}/{_KEPT}/{batch}"), False)
+        self._write(f"{_KEPT}/{batch}", text)
+        self._files.delete(self._path(f"{self.uri}/{_KEPT}/{batch - _KEPT_BATCHES}"), False)
+
+    def kept(self) -> str | None:
+        """What was kept as of the last batch that Spark knows to be done."""
+        done = max(self._numbers("commits"), default=-1)
+        batch = max((number for number in self._numbers(_KEPT) if number <= done), default=None)
+        return None if batch is None else "\n".join(self._lines(_KEPT, batch))
 
     def planned(self) -> int | None:
         """The last batch that was begun."""

@@ -1,14 +1,16 @@
-"""How far event time has come: the least of what the partitions have shown, without those that are silent.
+"""How far event time has come: the least of what the partitions have shown, without those that are idle.
 
 Spark's own watermark is the greatest time of a source: while a backlog is read, a partition that is ahead
-would make the records of the others late. No I/O here, and no Spark.
+would make the records of the others late. Records move event time, silence does not: a partition is idle when
+others spoke for so long and it did not. The wall clock counts for topics whose records the broker dates.
+No I/O here, and no Spark.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 
-@dataclass
+@dataclass(eq=False)
 class _Partition:
     """`seen`: the greatest event time, in milliseconds, since this clock was made.
 
@@ -27,6 +29,8 @@ class SourceClock:
     delay_ms: int
     idle_seconds: float
     partitions: dict[int, _Partition] = field(default_factory=dict)
+    #: Nothing older than this comes any more, by the broker's own dates and the wall clock.
+    passed_ms: int | None = None
 
     def know(self, partitions: Iterable[int], now: float) -> None:
         for partition in partitions:
@@ -39,6 +43,12 @@ class SourceClock:
             state = self.partitions[partition]
             state.seen = time_ms if state.seen is None else max(state.seen, time_ms)
             state.heard_at = now
+
+    def recall(self, times: Mapping[int, int]) -> None:
+        """What an earlier run had seen: those records do not come again."""
+        for partition, time_ms in times.items():
+            if (state := self.partitions.get(partition)) is not None:
+                state.seen = time_ms if state.seen is None else max(state.seen, time_ms)
 
     def hear(self, behind: Mapping[int, int], now: float) -> None:
         """How many offsets of each partition waited unread when the last batch began.
@@ -56,28 +66,55 @@ class SourceClock:
         for state in self.partitions.values():
             state.waits = None
 
-    def is_idle(self, now: float) -> bool:
-        return not self._active(now)
+    @property
+    def heard_at(self) -> float:
+        """When the last record came, or this clock was made."""
+        return max((state.heard_at for state in self.partitions.values()), default=0.0)
 
-    def watermark(self, now: float) -> int | None:
-        """None while a partition that is not silent has shown nothing: it holds all others up.
+    @property
+    def is_read(self) -> bool:
+        """Whether nothing waited when the last batch began, and that batch has told."""
+        return all(state.waits is False for state in self.partitions.values())
 
-        When all are silent, nothing more is expected, and the one that came farthest says how far it is.
+    @property
+    def seen(self) -> int | None:
+        """The greatest event time of all."""
+        return max((s.seen for s in self.partitions.values() if s.seen is not None), default=None)
+
+    def is_idle(self, now: float, spoken_at: float | None = None) -> bool:
+        return not self._active(now, spoken_at)
+
+    def watermark(self, now: float, spoken_at: float | None = None) -> int | None:
+        """None while a partition that is not idle has shown nothing: it holds all others up.
+
+        `spoken_at`: when the last record of all sources came; of this one, if there are no others.
         """
-        active = self._active(now)
-        if not active:
-            seen = [state.seen for state in self.partitions.values() if state.seen is not None]
-            return max(seen) - self.delay_ms if seen else None
-        times = [state.seen for state in active]
+        times = [state.seen for state in self._active(now, spoken_at)]
         known = [time for time in times if time is not None]
-        return min(known) - self.delay_ms if len(known) == len(times) else None
+        reached = min(known) if known and len(known) == len(times) else None
+        if self.passed_ms is not None:
+            reached = self.passed_ms if reached is None else max(reached, self.passed_ms)
+        return None if reached is None else reached - self.delay_ms
 
-    def _active(self, now: float) -> list[_Partition]:
-        return [
-            state
-            for state in self.partitions.values()
-            if state.waits or state.waits is None or now - state.heard_at < self.idle_seconds
-        ]
+    def slowest(self, now: float, spoken_at: float | None = None) -> list[int]:
+        """The partitions whose next records move event time: those without any yet, else the least."""
+        active = self._active(now, spoken_at)
+        silent = [p for p, state in self.partitions.items() if state in active and state.seen is None]
+        if silent:
+            return sorted(silent)
+        least = min((state.seen for state in active if state.seen is not None), default=None)
+        return sorted(p for p, state in self.partitions.items() if state in active and state.seen == least)
+
+    def _active(self, now: float, spoken_at: float | None) -> list[_Partition]:
+        spoken_at = self.heard_at if spoken_at is None else spoken_at
+        return [state for state in self.partitions.values() if self._is_active(state, now, spoken_at)]
+
+    def _is_active(self, state: _Partition, now: float, spoken_at: float) -> bool:
+        if state.waits or state.waits is None:
+            return True
+        # A pause of all is nobody's silence. One that never showed anything may be empty for ever.
+        until = now if state.seen is None else min(now, spoken_at)
+        return until - state.heard_at < self.idle_seconds
 
 
 @dataclass
@@ -106,15 +143,40 @@ class Clock:
         return self.watermark(now)
 
     def watermark(self, now: float) -> int | None:
-        """The least of the sources that are not silent; of all of them when all are."""
-        awake = [source for source in self.sources.values() if not source.is_idle(now)]
-        if awake:
-            times = [source.watermark(now) for source in awake]
-            if any(time is None for time in times):
-                return self.reached
-        else:
-            times = [source.watermark(now) for source in self.sources.values()]
+        """The least of the sources that are not idle; of all of them when all are."""
+        spoken_at = self.spoken_at
+        awake = [source for source in self.sources.values() if not source.is_idle(now, spoken_at)]
+        times = [source.watermark(now, spoken_at) for source in awake or self.sources.values()]
         known = [time for time in times if time is not None]
+        if awake and len(known) < len(times):
+            return self.reached
         if known:
             self.reached = max(self.reached or 0, min(known))
         return self.reached
+
+    @property
+    def spoken_at(self) -> float:
+        """When the last record of all sources came."""
+        return max((source.heard_at for source in self.sources.values()), default=0.0)
+
+    @property
+    def seen(self) -> int | None:
+        """The greatest event time of all sources."""
+        times = [source.seen for source in self.sources.values()]
+        return max((time for time in times if time is not None), default=None)
+
+    def silent_seconds(self, now: float) -> float:
+        """For how long nothing came and nothing waits; 0 while that is not known."""
+        if not all(source.is_read for source in self.sources.values()):
+            return 0.0
+        return max(0.0, now - self.spoken_at)
+
+    def slowest(self) -> tuple[str, list[int]] | None:
+        """The scan that holds event time up, and the partitions of it whose next records move it."""
+        spoken_at = self.spoken_at
+        awake = {n: s for n, s in self.sources.items() if not s.is_idle(self.calm_at, spoken_at)}
+        times = {n: s.watermark(self.calm_at, spoken_at) for n, s in (awake or self.sources).items()}
+        if not times:
+            return None
+        name = min(times, key=lambda n: -1 if (time := times[n]) is None else time)
+        return name, self.sources[name].slowest(self.calm_at, spoken_at)

@@ -24,16 +24,37 @@ class EventTime:
         self._clock = Clock()
         self._lock = threading.Lock()
         self._ran = -1
+        self._closing: int | None = None
         #: A topic has partitions that the scans do not know: event time stands still until they do.
         self.outgrown = False
 
-    def watch(self, scan: str, source: SourceClock, before: "EventTime | None" = None) -> None:
-        """`before`: the clock of an earlier run, whose records do not come again."""
+    def watch(self, scan: str, source: SourceClock) -> None:
         self._clock.sources[scan] = source
         self._clock.calm_at = time.monotonic()
-        if before is not None and (known := before._clock.sources.get(scan)) is not None:
-            seen = {p: state.seen for p, state in known.partitions.items() if state.seen is not None}
-            source.see(seen, time.monotonic())
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether the query reads any event time."""
+        return bool(self._clock.sources)
+
+    # -- across restarts
+
+    def to_dict(self) -> dict[str, dict[str, int]]:
+        """The greatest event time that each scan has shown, by partition: its records do not come again."""
+        with self._lock:
+            return {
+                scan: {str(p): state.seen for p, state in source.partitions.items() if state.seen is not None}
+                for scan, source in self._clock.sources.items()
+            }
+
+    def recall(self, known: Mapping[str, Mapping[str, int]]) -> None:
+        """Takes up what an earlier run had seen, as `to_dict` said it."""
+        with self._lock:
+            for scan, times in known.items():
+                if (source := self._clock.sources.get(scan)) is not None:
+                    source.recall({int(partition): int(time_ms) for partition, time_ms in times.items()})
+
+    # -- while it runs
 
     def batch_ran(self, query: StreamingQuery, number: int) -> None:
         """In the thread of a batch, after its rows have passed: what it has shown counts for the next one."""
@@ -77,6 +98,8 @@ class EventTime:
                 return
             with self._lock:
                 reached = self._clock.rest(time.monotonic())
+                if self._closing is not None:
+                    reached = max(reached or 0, self._closing)
             if reached is not None and reached > tracker.currentWatermark():
                 # Spark has asked itself whether the next batch is due, and remembers by which watermark.
                 execution.lastExecution().watermarkPropagator().purge(2**62)
@@ -84,10 +107,31 @@ class EventTime:
         finally:
             lock.unlock()
 
+    def close(self, watermark_ms: int) -> None:
+        """Event time is to be there, at the next look."""
+        with self._lock:
+            self._closing = max(watermark_ms, self._closing or 0)
+
+    def silent_seconds(self) -> float:
+        """For how long no record has come, and none waits."""
+        with self._lock:
+            return self._clock.silent_seconds(time.monotonic())
+
+    @property
+    def seen(self) -> int | None:
+        """The greatest event time of all records."""
+        with self._lock:
+            return self._clock.seen
+
+    def slowest(self) -> tuple[str, list[int]] | None:
+        """The scan that holds event time up, and the partitions whose next records move it."""
+        with self._lock:
+            return self._clock.slowest()
+
     def watermarks(self) -> dict[str, int | None]:
         with self._lock:
-            as_of = self._clock.calm_at
-            return {scan: source.watermark(as_of) for scan, source in self._clock.sources.items()}
+            as_of, spoken_at = self._clock.calm_at, self._clock.spoken_at
+            return {scan: source.watermark(as_of, spoken_at) for scan, source in self._clock.sources.items()}
 
     def _see(self, scan: str, observed: Mapping[str, Any], now: float) -> None:
         if observed.get(OTHERS):

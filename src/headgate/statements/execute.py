@@ -48,6 +48,7 @@ from headgate.statements.options import StatementOptions
 from headgate.statements.runnable import Job, Output, tables_read
 from headgate.statements.session import (
     BAD,
+    FLUSH,
     IDLE,
     NAME,
     SNAPSHOT,
@@ -339,9 +340,10 @@ class Executor:
             for topic in tables_read(planned)
             if (said := self._tables.declared(topic).options.get("scan.startup.mode")) is not None
         }
-        ttl, idle = session.get(TTL), session.get(IDLE)
+        ttl, idle, flush = session.get(TTL), session.get(IDLE), session.get(FLUSH)
         options = StatementOptions(
             idle_seconds=None if idle is None else parse_duration_ms(idle) / 1000,
+            idle_flush_seconds=None if flush is None else parse_duration_ms(flush) / 1000,
             on_bad_record="skip" if session.get(BAD) == "skip" else "fail",
             initial_offset_from=session.get(TAKE_OVER),
             starts=starts or None,

@@ -13,11 +13,15 @@ class StatementOptions:
 
     #: How long an input is silent until event time goes on without it.
     idle_seconds: float | None = None
+    #: How long all inputs are silent until what has come is closed; None is never.
+    idle_flush_seconds: float | None = None
     interval_seconds: float | None = None
     max_rows: int | None = None
     on_bad_record: Literal["fail", "skip"] = "fail"
     #: The stopped statement whose offsets this one begins at.
     initial_offset_from: str | None = None
+    #: The last request to close what has come.
+    finish: str | None = None
     #: By topic, where to begin: `earliest`, `latest`, or offsets as Spark's source takes them.
     starts: Mapping[str, str] | None = None
     #: How long state without a bound of its own is kept; 0 is for ever.
@@ -43,7 +47,7 @@ class StatementOptions:
             raise InvalidRequest(
                 f"'{found.on_bad_record}' cannot be done with bad records.", "Say fail or skip."
             )
-        for name in ("idle_seconds", "interval_seconds", "max_rows"):
+        for name in ("idle_seconds", "idle_flush_seconds", "interval_seconds", "max_rows"):
             value = getattr(found, name)
             if value is not None and not value > 0:
                 raise InvalidRequest(f"The option {name} must be more than 0, not {value}.")

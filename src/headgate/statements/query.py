@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.errors import HeadgateError, NotFound, StatementFailed
 from headgate.kafka.access import KafkaAccess
+from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics, is_reserved
 from headgate.kafka.transactional import take_over_markers
 from headgate.registry.client import SchemaSource
@@ -161,6 +162,7 @@ class StatementQuery:
             if planned is not None and not checkpoint.is_done(planned):
                 frame = self._run_planned(frame)
             checkpoint.write_entry(unlogged.batch, unlogged.entry)
+        self._take_up(checkpoint)
         self._launch(frame, {"processingTime": f"{int(running.interval_seconds * 1000)} milliseconds"})
 
     def _run_planned(self, frame: DataFrame) -> DataFrame:
@@ -169,6 +171,13 @@ class StatementQuery:
         assert self._query is not None
         self._query.awaitTermination()
         return self.frame()
+
+    def _take_up(self, checkpoint: Checkpoint) -> None:
+        """What earlier runs have seen of event time; and what they have left due comes out."""
+        if self._event_time.is_watched:
+            self._event_time.recall(json.loads(checkpoint.kept() or "{}"))
+            if self._job.runnable.stateful:
+                checkpoint.plan_due()
 
     def _launch(self, frame: DataFrame, trigger: Mapping[str, Any]) -> None:
         running = self._running
@@ -199,6 +208,9 @@ class StatementQuery:
             self._look_at_ends()
         self._sink(rows, number)
         self._event_time.batch_ran(self._query, number)
+        if self._event_time.is_watched:
+            kept = json.dumps(self._event_time.to_dict())
+            Checkpoint(self._spark, self._running.checkpoint).keep(number, kept)
 
     def _look_at_ends(self) -> None:
         """Spark's Kafka source falls over its own metrics after a batch that is done again at the beginning
@@ -218,7 +230,6 @@ class StatementQuery:
         tasks = {"spark.sql.shuffle.partitions": str(self._running.tasks)}
         for key, value in {**self._job.runnable.settings, **SESSION, **tasks}.items():
             session.conf.set(key, value)
-        before = self._event_time
         self._event_time, self._scans = EventTime(), {}
 
         def scanned(source: r.Source) -> DataFrame:
@@ -240,7 +251,7 @@ class StatementQuery:
             if watermark is not None:
                 clock = SourceClock(watermark.delay_ms, self._running.idle_seconds)
                 clock.know(partitions, time.monotonic())
-                self._event_time.watch(name, clock, before)
+                self._event_time.watch(name, clock)
             reading = Reading(
                 self._access.spark_options(),
                 self._running.starts.get(table.name, "earliest"),
@@ -350,6 +361,52 @@ class StatementQuery:
     def watermarks(self) -> dict[str, int | None]:
         """By topic, how far event time is there."""
         return {self._scans[name]: time_ms for name, time_ms in self._event_time.watermarks().items()}
+
+    # -- closing what has come
+
+    def ends(self) -> dict[str, dict[int, int]]:
+        """Where the topics that it reads end now: up to there every transaction is decided."""
+        topics = self._topics.describe_many(set(self._scans.values())).values()
+        return Offsets(self._access).stable_ends(topics)
+
+    def has_read(self, ends: Mapping[str, Mapping[int, int]]) -> bool:
+        """Whether the batches that are done have read all before these offsets."""
+        done = {} if self.progress is None else self.progress.offsets
+        return all(
+            done.get(topic, {}).get(partition, 0) >= offset
+            for topic, partitions in ends.items()
+            for partition, offset in partitions.items()
+        )
+
+    def silent_seconds(self) -> float | None:
+        """For how long none of its event times has had a record; None if it reads none."""
+        return self._event_time.silent_seconds() if self._event_time.is_watched else None
+
+    def due(self) -> int | None:
+        """The watermark at which all that it has read has come out; None if nothing waits for one."""
+        seen = self._event_time.seen
+        stateful = self._job.runnable.stateful
+        return None if seen is None or not stateful else self._job.runnable.due_ms(seen) + 1
+
+    def close(self) -> int | None:
+        """Event time is to pass `due`, which is returned."""
+        due = self.due()
+        if due is not None:
+            self._event_time.close(due)
+        return due
+
+    def has_passed(self, watermark_ms: int) -> bool:
+        """Whether a batch that had this watermark is done."""
+        return (
+            self.progress is not None
+            and self.progress.watermark_ms is not None
+            and self.progress.watermark_ms >= watermark_ms
+        )
+
+    @property
+    def queries(self) -> "Sequence[StatementQuery]":
+        """Itself, as the only step of a statement."""
+        return [self]
 
     @property
     def reads(self) -> list[str]:

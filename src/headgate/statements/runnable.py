@@ -83,6 +83,9 @@ class Runnable(Protocol):
     def stateful(self) -> bool:
         """Whether it remembers anything from batch to batch."""
 
+    def due_ms(self, time_ms: int) -> int:
+        """The watermark, in milliseconds, at which all that it makes of rows up to a time has come out."""
+
     @property
     def settings(self) -> Mapping[str, str]:
         """What its Spark session must have."""

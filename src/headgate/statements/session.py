@@ -10,8 +10,8 @@ from headgate.store.statements import check_name
 
 NAME, TTL, ZONE = "client.statement-name", "sql.state-ttl", "sql.local-time-zone"
 IDLE, TAKE_OVER, BAD = "sql.tables.scan.idle-timeout", "sql.tables.initial-offset-from", "sql.on-bad-record"
-SNAPSHOT = "sql.snapshot.mode"
-SETTINGS = (NAME, TTL, ZONE, IDLE, TAKE_OVER, BAD, SNAPSHOT)
+SNAPSHOT, FLUSH = "sql.snapshot.mode", "sql.idle-flush"
+SETTINGS = (NAME, TTL, ZONE, IDLE, FLUSH, TAKE_OVER, BAD, SNAPSHOT)
 # They hold for the next job of the script, and no longer.
 ONCE = (NAME, TTL, TAKE_OVER)
 
@@ -28,8 +28,10 @@ def set_option(one: sql.SetOption | sql.Reset, session: dict[str, str]) -> str:
         return f"{key} is not set"
     if key is None or one.value is None:
         return ""
-    if key in (TTL, IDLE):
-        parse_duration_ms(one.value)
+    if key in (TTL, IDLE, FLUSH):
+        milliseconds = parse_duration_ms(one.value)
+        if key == FLUSH and not milliseconds:
+            raise InvalidRequest(f"'{FLUSH}' cannot be 0.", f"Say how long, as '10 s'; or RESET '{FLUSH}'.")
     if key == BAD and one.value not in ("fail", "skip"):
         raise InvalidRequest(f"'{BAD}' cannot be '{one.value}'.", "It is fail or skip.")
     if key == SNAPSHOT and one.value != "now":

@@ -127,6 +127,11 @@ class StagedQuery:
     # -- what is told
 
     @property
+    def queries(self) -> Sequence[StatementQuery]:
+        """One for each step, in order."""
+        return self._queries
+
+    @property
     def progress(self) -> Progress | None:
         """None before all of them have told something."""
         told = [query.progress for query in self._queries]

@@ -155,6 +155,23 @@ class Statements:
             log_event(connection, _subject(name), "reset", f"from {asked['from']}")
         return self.get(name)
 
+    def finish(self, name: str) -> StatementRecord:
+        """What has come is to be closed; `finish` of its options is the request, `finished` of its detail the
+        engine's answer."""
+        with self._engine.begin() as connection:
+            row = connection.execute(_select().where(_statements.c.name == name)).mappings().first()
+            if row is None:
+                raise _no_statement(name)
+            if row["desired"] != "running":
+                raise InvalidRequest(
+                    f"Statement '{name}' does not run: nothing in it can be closed.",
+                    f"Start it first: `headgate statement start {name}`.",
+                )
+            options = {**row["options"], "finish": uuid.uuid4().hex}
+            connection.execute(_statements.update().where(_statements.c.name == name).values(options=options))
+            log_event(connection, _subject(name), "finish", "by request")
+        return self.get(name)
+
     def get(self, name: str) -> StatementRecord:
         with reading(self._engine) as connection:
             row = connection.execute(_select().where(_statements.c.name == name)).mappings().first()
@@ -200,6 +217,11 @@ class Statements:
                 going_on = _statements.c.desired.in_(("running", "reset"))
                 mine = sa.and_(_statements.c.id == statement_id, going_on)
                 connection.execute(_statements.update().where(mine).values(desired="stopped"))
+
+    def note(self, name: str, kind: str, message: str) -> None:
+        """An event of a statement that changes nothing of where it stands."""
+        with self._engine.begin() as connection:
+            log_event(connection, _subject(name), kind, message)
 
     def remove(self, statement_id: str) -> None:
         with self._engine.begin() as connection:

@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from headgate.kafka.topics import Topics
 from headgate.model import Topic
 from headgate.registry.client import RegisteredSchema, SchemaSource
 from headgate.registry.schemas import SchemaType
+from headgate.statements.closing import Closed, Closer, Ends
 from headgate.statements.query import Running, StatementQuery
 from headgate.statements.runnable import Job, Output
 from headgate.store import StatementRecord, Statements
@@ -160,6 +162,12 @@ class Bench:
 
         return wait_for(what, looked, timeout)
 
+    def close_what_has_come(self, query: StatementQuery) -> Closed:
+        """As `headgate statement finish` does."""
+        closer = Closer(_at_once, None)
+        closed: Closed = self.until(query, "the closing", lambda: closer.look(query.queries, "now"))
+        return closed
+
     def until_read(self, query: StatementQuery, rows: int) -> None:
         self.until(query, f"{rows} rows to be read", lambda: query.totals.rows_in >= rows)
 
@@ -202,6 +210,12 @@ def framed(schema_id: int, parsed: Any, row: Any) -> bytes:
 def event(number: int, who: str = "ann", amount: int | None = 1, seconds: float = 0) -> dict[str, Any]:
     """At so many seconds of a day long gone."""
     return {"id": number, "who": who, "amount": amount, "ts": 1_700_000_000_000 + int(seconds * 1000)}
+
+
+def _at_once(ends: Callable[[], Ends]) -> "Future[Ends]":
+    asked: Future[Ends] = Future()
+    asked.set_result(ends())
+    return asked
 
 
 def settled(what: Callable[[], int], quiet: float = 3.0) -> int:

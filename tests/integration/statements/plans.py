@@ -47,6 +47,7 @@ class Plan:
     stateful: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     stages: Sequence[Stage] = ()
+    window_ms: int | None = None
 
     @property
     def sources(self) -> list[Source]:
@@ -55,6 +56,9 @@ class Plan:
     @property
     def output_mode(self) -> str:
         return "append" if self.changelog == "append" else "update"
+
+    def due_ms(self, time_ms: int) -> int:
+        return time_ms if self.window_ms is None else (time_ms // self.window_ms + 1) * self.window_ms
 
     def build(self, scan: Scan) -> DataFrame:
         return self.make(*(scan(source) for source in self.sources))
@@ -122,7 +126,7 @@ def counts(source: Table, seconds: int = 60) -> Plan:
         counted = events.groupBy(window, "who").agg(f.count(f.lit(1)).alias("n"))
         return counted.select(f.col("window.start").alias("start"), "who", "n")
 
-    return Plan(columns, [source], make, stateful=True)
+    return Plan(columns, [source], make, stateful=True, window_ms=seconds * 1000)
 
 
 def interval_join(left: Table, right: Table, seconds: int) -> Plan:

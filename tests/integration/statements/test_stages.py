@@ -99,6 +99,33 @@ def _sum(life: Life, output: str) -> int:
     return sum(n for _, n in latest(life.bench.records(output)).values())
 
 
+def test_a_finite_topic_gives_its_results_through_all_steps(life: Life) -> None:
+    """By request, also one that no engine was there for; and after a silence. Nothing is there twice."""
+    source = life.bench.events("events", 2, Watermark("ts"))
+    asked = life.create("asked", windows_then_totals(source))
+    silent = life.create("silent", windows_then_totals(source), idle_flush_seconds=1.0)
+    life.bench.send(source.name, [event(n, f"w{n % 3}", seconds=n * 10) for n in range(60)])
+    with life.engine():
+        life.until_rows(asked, rows_in=60)
+        life.until(silent, lambda _: _sum(life, life.jobs[silent].output.topic) == 60, "all of them")
+    assert _sum(life, life.jobs[asked].output.topic) == 0, "the other partition has shown nothing"
+    request = life.statements.finish(asked).options["finish"]
+    with life.engine():
+        record = life.until(asked, lambda found: "finished" in found.detail, "the answer")
+        assert _sum(life, life.jobs[asked].output.topic) == 60
+        assert record.detail["finished"]["request"] == request
+        assert record.state is StatementState.RUNNING
+        said = [e["message"] for e in life.store.events(f"statement {asked}", 10) if e["kind"] == "closed"]
+        assert said == [
+            f"all that was read is written; rows before {record.detail['finished']['watermark']} are late "
+            "from now on"
+        ]
+        # It goes on, and says so when rows are late.
+        life.bench.send(source.name, [event(60, "w0", seconds=0), event(61, "w0", seconds=2000)], 1)
+        life.until(silent, lambda _: _sum(life, life.jobs[silent].output.topic) == 61, "the next one")
+        life.until_rows(asked, rows_in=62, late_rows=1)
+
+
 def test_three_steps_stopped_and_started(life: Life) -> None:
     source = life.bench.events()
     name = life.create("copies", copies(source))

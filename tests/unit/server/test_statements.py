@@ -51,10 +51,27 @@ def test_what_is_wanted_is_written_down(client: TestClient, statements: Statemen
     assert (refused.status_code, refused.json()["error"]) == (400, "InvalidRequest")
 
 
+def test_a_request_to_finish_is_written_down_until_the_engine_answers(
+    client: TestClient, statements: Statements
+) -> None:
+    answer = client.post("/api/v1/statements/clean-orders/finish")
+    assert (answer.status_code, answer.json()["desired"]) == (202, "running")
+    record = statements.get("clean-orders")
+    assert record.options == {"finish": answer.json()["finish"]}
+    assert record.detail == DETAIL, "what the engine says is the engine's"
+    again = client.post("/api/v1/statements/clean-orders/finish").json()["finish"]
+    assert again != answer.json()["finish"]
+    statements.want("clean-orders", "stopped")
+    refused = client.post("/api/v1/statements/clean-orders/finish")
+    assert (refused.status_code, refused.json()["error"]) == (400, "InvalidRequest")
+    assert "statement start clean-orders" in refused.json()["remedy"]
+
+
 def test_one_that_is_not_there(client: TestClient) -> None:
     for answer in (
         client.get("/api/v1/statements/none"),
         client.post("/api/v1/statements/none/stop"),
+        client.post("/api/v1/statements/none/finish"),
         client.delete("/api/v1/statements/none"),
     ):
         assert (answer.status_code, answer.json()["error"]) == (404, "NotFound")

@@ -440,3 +440,29 @@ def test_of_a_whole_topic_the_first_is_the_least_by_its_time() -> None:
     found = at_once("began", "bike", ("bike",), Options(bounded=True))
     assert one(found, KeepFirst).by[0] == "began#1"
     assert (found.warnings, found.sources[0].watermark) == ((), None)
+
+
+def test_a_plan_knows_when_all_that_it_makes_of_a_row_has_come_out() -> None:
+    """The watermark for that: of a row in the first second of 1970."""
+
+    def due(sql: str) -> int:
+        return planned(sql).due_ms(1000)
+
+    window = (
+        "SELECT window_start, COUNT(*) AS n FROM TABLE({}(TABLE rides, DESCRIPTOR(began), {})) "
+        "GROUP BY window_start, window_end"
+    )
+    hour = "INTERVAL '1' HOUR"
+    assert due("SELECT ride FROM rides") == 1000
+    assert due(FIRST.format("began", "rides")) == 1000
+    assert due(window.format("TUMBLE", hour)) == HOUR
+    assert due(window.format("HOP", f"INTERVAL '20' MINUTE, {hour}")) == HOUR
+    assert due(window.format("CUMULATE", f"INTERVAL '20' MINUTE, {hour}")) == HOUR
+    assert due(window.format("SESSION", hour)) == HOUR + 1000
+    assert due("SELECT bike, COUNT(*) AS n FROM rides GROUP BY bike") == 1000
+    bounded = (
+        "SELECT r.ride, o.ride AS other FROM rides r {} rides o ON r.bike = o.bike AND o.began BETWEEN "
+        "r.began - INTERVAL '1' HOUR AND r.began + INTERVAL '2' HOUR"
+    )
+    assert due(bounded.format("JOIN")) == 1000, "pairs wait for nothing"
+    assert due(bounded.format("LEFT JOIN")) == 2 * HOUR + 1001

@@ -40,13 +40,72 @@ def test_a_partition_with_a_backlog_is_not_silent() -> None:
     assert clock.watermark(55 + IDLE) == 1055
 
 
-def test_when_all_are_silent_the_farthest_counts() -> None:
+def test_a_pause_of_all_partitions_moves_nothing() -> None:
+    """A backfill of the slower one after the pause is not late: only records move event time."""
     clock = source(0, 1)
     clock.see({0: 1000, 1: 300}, 0)
     assert clock.watermark(9) == 300
-    assert clock.watermark(10) == 1000
-    assert clock.is_idle(10)
+    assert clock.watermark(1000 * IDLE) == 300
+    clock.see({0: 1200}, 2 * IDLE)
+    assert clock.watermark(2 * IDLE) == 1200, "one speaks, and the other has not for so long"
     assert source(0).watermark(10) is None
+
+
+def test_a_pause_of_all_inputs_moves_nothing() -> None:
+    facts, rates = source(0, 1), source(0)
+    clock = Clock({"facts": facts, "rates": rates})
+    facts.see({0: 1000, 1: 600}, 0)
+    rates.see({0: 700}, 2)
+    assert clock.watermark(1000 * IDLE) == 600
+
+
+def test_a_partition_that_never_had_a_record_is_left_out_after_the_idle_timeout() -> None:
+    clock = source(0, 1)
+    clock.see({0: 1000}, 1)
+    assert clock.slowest(5) == [1]
+    assert clock.watermark(IDLE - 1) is None
+    assert clock.watermark(IDLE) == 1000
+    assert clock.slowest(IDLE) == [0]
+
+
+def test_the_brokers_dates_and_the_wall_clock_pass_what_is_read() -> None:
+    clock = source(0, 1, delay_ms=5)
+    clock.see({0: 1000, 1: 300}, 0)
+    clock.passed_ms = 5000
+    assert clock.watermark(1) == 4995
+    clock.passed_ms = 100
+    assert clock.watermark(1) == 295, "it is never behind what records have shown"
+
+
+def test_what_an_earlier_run_has_seen_holds_and_moves_event_time() -> None:
+    clock = source(0, 1)
+    clock.recall({0: 1000, 1: 300, 7: 5})
+    assert clock.watermark(1) == 300
+    clock.see({1: 2000}, 2)
+    assert clock.watermark(2) == 1000
+    assert clock.seen == 2000
+
+
+def test_silence_is_known_once_a_batch_has_told_that_nothing_waits() -> None:
+    orders = source(0, 1)
+    clock = Clock({"orders": orders})
+    orders.see({0: 1000}, 5)
+    assert clock.silent_seconds(8) == 3
+    clock.batch_ended(8)
+    assert clock.silent_seconds(20) == 0
+    orders.hear({0: 0, 1: 3}, 20)
+    assert clock.silent_seconds(30) == 0
+    orders.hear({0: 0, 1: 0}, 31)
+    assert clock.silent_seconds(35) == 15
+
+
+def test_the_slowest_input_and_its_partitions_are_named() -> None:
+    facts, rates = source(0, 1), source(0)
+    clock = Clock({"facts": facts, "rates": rates})
+    facts.see({0: 1000, 1: 300}, 0)
+    assert clock.slowest() == ("rates", [0])
+    rates.see({0: 700}, 0)
+    assert clock.slowest() == ("facts", [1])
 
 
 def test_a_partition_that_is_added_holds_event_time() -> None:

@@ -165,16 +165,37 @@ def test_what_waits_is_not_known_until_a_batch_has_told(stream: Stream) -> None:
     assert stream.look() == 1000
     stream.hear({0: 0, 1: 0})
     stream.now += 5 * IDLE
-    assert stream.look() == 11 * HOUR
+    stream.batch({0: 12 * HOUR}, 1, behind={0: 0, 1: 0})
+    assert stream.look() == 12 * HOUR
 
 
-def test_a_partition_that_is_silent_between_batches_does_not_count(stream: Stream) -> None:
+def test_a_partition_that_is_silent_while_another_speaks_does_not_count(stream: Stream) -> None:
     assert stream.batch({0: HOUR, 1: 1000}, 1, behind={0: 0, 1: 0}) == 1000
     stream.now += IDLE / 2
     assert stream.look() == 1000
     stream.batch({0: 2 * HOUR}, 0.1, behind={0: 0, 1: 0})
     stream.now += IDLE / 2
+    assert stream.look() == 1000, "for so long nobody has spoken"
+    stream.batch({0: 3 * HOUR}, 0.1, behind={0: 0, 1: 0})
+    assert stream.look() == 3 * HOUR
+
+
+def test_what_has_come_is_closed_between_two_batches(stream: Stream) -> None:
+    stream.batch({0: HOUR, 1: 1000}, 1, behind={0: 0, 1: 0})
+    assert stream.time.seen == HOUR
+    stream.time.close(2 * HOUR)
+    stream.query.active = True
+    assert stream.look() == 1000, "a batch runs"
+    stream.query.active = False
     assert stream.look() == 2 * HOUR
+    assert stream.batch({0: HOUR + 1, 1: HOUR + 1}, 1) == 2 * HOUR, "it never goes back"
+
+
+def test_another_run_takes_up_what_was_seen(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream.batch({0: HOUR, 1: 1000}, 1, behind={0: 0, 1: 0})
+    again = Stream(monkeypatch)
+    again.time.recall(json.loads(json.dumps(stream.time.to_dict())))
+    assert again.batch({1: 2 * HOUR}, 1) == HOUR
 
 
 def test_a_silent_partition_does_not_hold_batches_that_follow_each_other_without_a_pause(

@@ -54,6 +54,15 @@ def statements_router(
             statements.reset(name, {"from": plan["places"], "starts": plan["starts"]})
         return plan
 
+    @router.post(
+        "/{name}/finish", summary="Close what has come to a statement", status_code=status.HTTP_202_ACCEPTED
+    )
+    def finish(name: str) -> dict[str, Any]:
+        """Event time passes all that was read; it goes on running. It is done when `detail.finished.request`
+        is `options.finish`; rows before `detail.finished.watermark` are late from then on."""
+        record = statements.finish(name)
+        return overview.statement(record) | {"finish": record.options["finish"]}
+
     @router.delete("/{name}", summary="Delete a statement", status_code=status.HTTP_202_ACCEPTED)
     def delete(name: str) -> dict[str, Any]:
         """Its offsets and its state are gone with it; the topic that it wrote stays."""
