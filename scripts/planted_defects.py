@@ -526,10 +526,18 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="unclean-election-unnoticed",
         file="src/headgate/tables/materialize.py",
-        old="        check_replaced(self._replaced(view, position), view.topic)\n",
+        old="        check_replaced(self._replaced(view, judged), view.topic)\n",
         new="",
         harm="After an unclean election records are missing, and rows stay that the topic has lost.",
         test="tests/unit/tables/test_leaders.py::test_an_unclean_election_suspends_the_table_and_names_what_is_lost",
+    ),
+    Mutant(
+        name="unclean-election-under-a-begun-batch-unnoticed",
+        file="src/headgate/tables/materialize.py",
+        old="        check_replaced(self._replaced(view, judged), view.topic)\n",
+        new="        check_replaced(self._replaced(view, position), view.topic)\n",
+        harm="Records at the offsets of dead letters that the topic has lost are taken for dead, unread.",
+        test="tests/unit/tables/test_leaders.py::test_dead_letters_that_another_leader_has_written_over_suspend_the_table",
     ),
     # Dead letters.
     Mutant(

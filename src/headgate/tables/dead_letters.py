@@ -9,7 +9,7 @@ up finds another's claim and writes nothing.
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -339,7 +339,11 @@ def _rest(begun: Position, end: Position, now: Position) -> Position | None:
     if begun.earlier != now.earlier and any(now.epochs.get(p) != epoch for p, epoch in end.epochs.items()):
         return None  # another leader has written other records at these offsets since
     ahead = {p: offset for p, offset in end.offsets.items() if offset > now.offsets.get(p, 0)}
-    return now.advanced_to(ahead) if ahead else None
+    if not ahead:
+        return None
+    # By which leader they were judged: another one since may have other records there.
+    led = {p: end.epochs[p] for p in ahead if p in end.epochs}
+    return replace(now.advanced_to(ahead), epochs={**now.epochs, **led})
 
 
 def _of(owner: Owner) -> Column:

@@ -268,13 +268,14 @@ class Materializer:
             self._mirror_now()
             self._note_facts()
         position = self._known(self.position)
-        if any(end < position.offsets.get(partition, 0) for partition, end in view.ends.items()):
+        judged = self._begun or position
+        if any(end < judged.offsets.get(partition, 0) for partition, end in view.ends.items()):
             # The view is older than the position: `latest` was settled since, or another engine was here.
             view = self._source.view(self.spec.topic)
         failpoint("position-read")
         self.check(view)
         check_retained(position, view.earliest, view.topic)
-        check_replaced(self._replaced(view, position), view.topic)
+        check_replaced(self._replaced(view, judged), view.topic)
 
         # 2. Choose the end: the last stable offset, bounded by rows and bytes. A batch that was begun and has
         # dead letters keeps its end.
@@ -336,13 +337,14 @@ class Materializer:
             self.check(view)
             view = self._source.view(self.spec.topic)
             lost = lost_ranges(position, view.earliest)
-            replaced = self._replaced(view, position)
+            replaced = self._replaced(view, self._begun or position)
             if not lost and not replaced:
                 raise InvalidRequest(f"Topic '{self.spec.topic}' has lost nothing that its table lacks.")
             end = position.advanced_to({partition: first for partition, (_, first) in lost.items()})
             if replaced:
                 # Offsets go back: what is there now is not what was there before.
-                back = position.advanced_to({partition: first for partition, (first, _) in replaced.items()})
+                first = {p: min(first, position.offsets.get(p, 0)) for p, (first, _) in replaced.items()}
+                back = position.advanced_to(first)
                 end = back.in_new_era(back.cluster_id, back.topic_id, {**end.offsets, **back.offsets})
             end = replace(end, epochs={**end.epochs, **view.epochs})
             said = ", ".join(
@@ -360,20 +362,21 @@ class Materializer:
         self._mirror_now()
         self._note_facts()
 
-    def _replaced(self, view: TopicView, position: Position) -> dict[int, tuple[int, int]]:
-        """Ranges before the position whose records the topic has lost to another leader, by partition.
+    def _replaced(self, view: TopicView, judged: Position) -> dict[int, tuple[int, int]]:
+        """Ranges whose records the topic has lost to another leader, by partition. `judged`: up to where they
+        are in the table, or in its dead letters for a batch that was begun.
 
         Only a partition that has got another leader since is looked into.
         """
-        others = led_by_others(position, view.epochs)
-        asked = {p: (view.earliest.get(p, 0), position.offsets[p]) for p in others}
-        if not asked or self._looked_into == (position, view.epochs):
+        others = led_by_others(judged, view.epochs)
+        asked = {p: (view.earliest.get(p, 0), judged.offsets[p]) for p in others}
+        if not asked or self._looked_into == (judged, view.epochs):
             return {}
         # What is gone and not written over yet.
-        gone = {p: (view.ends[p], position.offsets[p]) for p in asked if view.ends[p] < position.offsets[p]}
-        found = gone | replaced_ranges(position, self._source.leader_epochs(view.topic, asked))
+        gone = {p: (view.ends[p], judged.offsets[p]) for p in asked if view.ends[p] < judged.offsets[p]}
+        found = gone | replaced_ranges(judged, self._source.leader_epochs(view.topic, asked))
         if not found:
-            self._looked_into = (position, view.epochs)
+            self._looked_into = (judged, view.epochs)
         return found
 
     def mirror(self, view: TopicView, rebuild: bool = False) -> Mapping[str, Any]:

@@ -85,7 +85,8 @@ def check_replaced(replaced: Mapping[int, tuple[int, int]], topic: Topic) -> Non
     """What the table has read must still be what the topic has."""
     if replaced:
         raise OffsetsLost(
-            f"Topic '{topic.name}' has lost records that its table holds ({_named(replaced)}), when another "
+            f"Topic '{topic.name}' has lost records that its table or its dead letters hold "
+            f"({_named(replaced)}), when another "
             "broker became the leader: other records have their offsets now, or will.",
             f"`headgate table resume {topic.name} --accept lost` keeps their rows and reads what is there; "
             "or disable the table with --purge and enable it again. Turn unclean.leader.election.enable off.",

@@ -41,6 +41,8 @@ def test_dead_letters_of_offsets_that_another_leader_has_written_again_are_no_re
     begun, end = (replace(position, epochs={0: 5, 1: 5}) for position in (BEGUN, END))
     back = end.advanced_to({0: 15}).in_new_era("cluster", "topic", {0: 15, 1: 5, 2: 3})
     assert _rest(begun, end, replace(back, epochs={0: 6, 1: 5})) is None
+    # They were read from that leader, whoever led when the position was written.
+    assert _rest(BEGUN, end, BEGUN) == replace(END, epochs={0: 5})
     timeline = begun.in_new_era("cluster", "topic", begun.offsets)
     assert _rest(begun, end, timeline) == timeline.advanced_to(end.offsets)
 

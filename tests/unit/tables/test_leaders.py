@@ -93,3 +93,18 @@ def test_a_batch_under_two_leaders_is_tried_again() -> None:
     check_leaders(batch, {}, "orders")
     with pytest.raises(RowsChanged, match="another leader"):
         check_leaders(batch, {0: 6}, "orders")
+
+
+def test_dead_letters_that_another_leader_has_written_over_suspend_the_table() -> None:
+    """Those of a batch that was begun and not committed: at their offsets are other records now, which the
+    batch that is tried again would take for dead."""
+    broker = Broker(looked_at(6), [(0, 5), (108, 6)])
+    table = table_on(broker)
+    table._begun = POSITION.advanced_to({0: 110})
+    with pytest.raises(OffsetsLost, match="partition 0: 108 to 109"):
+        table.run(broker.now)
+    assert broker.committed == []
+    # What the table has not read is read.
+    table.accept(broker.now, "lost")
+    assert table.position == Position("cluster", "T1", {0: 100}, (Era("T1", {0: 100}),), epochs={0: 6})
+    assert table._begun is None
