@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test-setup demo archives test integration integration-of-tables integration-of-parts e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
+.PHONY: help setup test-setup demo archives test integration unit-coverage integration-of-sql integration-of-parts faults-and-tables e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -42,12 +42,15 @@ archives: test-setup .jars/.archives    ## have JVMs write down their classes: e
 	@$(BIN)/python scripts/archives.py
 	@touch $@
 
-test: test-setup check archives    ## everything that CI runs: checks, unit, integration, end to end, faults
+test: test-setup archives    ## everything that CI runs: checks, unit, integration, end to end, faults
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line check unit-coverage
+	@$(MAKE) --no-print-directory --jobs=4 integration-of-sql integration-of-parts e2e faults-and-tables
+
+unit-coverage: test-setup
 	@$(BIN)/python -m coverage erase
 	@$(BIN)/python -m coverage run -m pytest --numprocesses=2 tests/unit
 	@$(BIN)/python -m coverage combine --quiet
 	@echo "coverage: the unit tests reach $$($(BIN)/python -m coverage report --format=total) % of the lines in src"
-	@$(MAKE) --no-print-directory --jobs=4 integration-of-tables integration-of-parts e2e faults
 
 # Four lanes side by side, each about as long as the others: much of each is waiting, for processes to start and
 # for records to come through. What `make services` keeps is for `make one`: these start everything themselves, as
@@ -57,13 +60,16 @@ test integration integration-of-tables integration-of-parts e2e faults soak: exp
 integration: test-setup    ## one part each with the real thing it talks to
 	@$(BIN)/python -m pytest tests/integration
 
-OF_TABLES := $(addprefix tests/integration/,sql statements tables)
+OF_SQL := $(addprefix tests/integration/,sql statements)
 
-integration-of-tables: test-setup
-	@$(BIN)/python -m pytest $(OF_TABLES)
+integration-of-sql: test-setup
+	@$(BIN)/python -m pytest $(OF_SQL)
 
 integration-of-parts: test-setup
-	@$(BIN)/python -m pytest tests/integration $(addprefix --ignore=,$(OF_TABLES))
+	@$(BIN)/python -m pytest tests/integration $(addprefix --ignore=,$(OF_SQL) tests/integration/tables)
+
+faults-and-tables: test-setup
+	@$(BIN)/python -m pytest tests/faults tests/integration/tables
 
 e2e: test-setup       ## `headgate up` and the commands a user types
 	@$(BIN)/python -m pytest tests/e2e

@@ -31,7 +31,20 @@ from tests.support.services import Services
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 # Sets of topics, and queries that read each: cases are their product.
-SETS, CASES_OF_A_SET = (20, 10) if SOAK else (1, 10)
+SETS, CASES_OF_A_SET = (20, 10) if SOAK else (1, 7)
+# Operators that keep nothing from one batch to the next: a kill has nothing of theirs to lose.
+STATELESS = frozenset(
+    (
+        "AssignWindows",
+        "CutRows",
+        "FilterRows",
+        "OutputRows",
+        "ProjectRows",
+        "ScanRows",
+        "UnionRows",
+        "UnnestRows",
+    )
+)
 _TABLE = re.compile(r"\b(FROM|JOIN|TABLE) ([fchrdpm])\b(?!\.)")
 _AVRO = {
     IntegerType: "int",
@@ -60,6 +73,22 @@ class Told:
 
     def sql(self, text: str) -> str:
         return _TABLE.sub(lambda found: f"{found[1]} `{self.topic(found[2])}`", text)
+
+
+def covering_cases(chance: random.Random) -> list[str]:
+    """Cases by chance, so many that each operator with state is in one of them."""
+    names = chance.sample(sorted(CASES), len(CASES))
+    operators = {name: stateful_operators(CASES[name]) for name in names}
+    missing = set().union(*operators.values())
+    chosen: list[str] = []
+    while missing:
+        chosen.append(max(names, key=lambda name: len(operators[name] & missing)))
+        missing -= operators[chosen[-1]]
+    return chosen
+
+
+def stateful_operators(case: Case) -> set[str]:
+    return {type(step).__name__ for step in case.plan(FACTS).root.walk()} - STATELESS
 
 
 class Changes(Drill):
@@ -95,7 +124,9 @@ class Changes(Drill):
             self.run(
                 f"ALTER TABLE `{topic}` MODIFY WATERMARK FOR {column} AS {column} - INTERVAL '{DELAY}' SECOND"
             )
-        for name in self.chance.sample(sorted(CASES), CASES_OF_A_SET):
+        chance = self.chance
+        names = chance.sample(sorted(CASES), CASES_OF_A_SET) if SOAK else covering_cases(chance)
+        for name in names:
             case = CASES[name]
             retract = self.chance.random() < 0.5
             keyed = case.changes and (case.table or not (retract and self.chance.random() < 0.5))
@@ -216,3 +247,11 @@ def _plain(value: Any) -> Any:
 @pytest.mark.soak
 def test_whatever_changes_and_however_often_it_is_killed(services: Services) -> None:
     kill_at_random(services, Changes, SETS, 1, CASES_OF_A_SET)
+
+
+def test_a_set_has_every_operator_with_state() -> None:
+    chosen = covering_cases(random.Random(7))
+    every = set().union(*(stateful_operators(case) for case in CASES.values()))
+    assert "VersionJoin" in every
+    assert set().union(*(stateful_operators(CASES[name]) for name in chosen)) == every
+    assert len(chosen) == 7
