@@ -16,6 +16,7 @@ import pyspark.worker
 from pyspark import daemon
 
 import headgate.decode.protobuf_batch
+import headgate.kafka.frames
 import headgate.kafka.transactional
 
 IMPORTED = (
@@ -25,6 +26,7 @@ IMPORTED = (
     pyspark.sql.pandas.serializers,
     pyspark.worker,
     headgate.decode.protobuf_batch,
+    headgate.kafka.frames,
     headgate.kafka.transactional,
 )
 

@@ -195,6 +195,11 @@ def test_orders_paid_in_time(stack: Stack, shop: Shop, tmp_path: Path) -> None:
             new = "plastic" if method == "CARD" else "other"
             assert row["paid_by"] == (None if row["order_id"] in before else new)
     assert {None, "plastic", "other"} == {row["paid_by"] for row in rows}
+    # The first one has not read what came later.
+    told = stack.run("statement", "reset", "orders-in-time", "--from", "latest", "--yes").stdout
+    assert "skips " in told
+    assert "orders-in-time is reset" in told
+    assert stack.json("statement", "show", "orders-in-time")["state"] == "Stopped"
 
 
 def check_paid_once(stack: Stack, shop: Shop) -> None:

@@ -219,6 +219,11 @@ class Changes(Drill):
         rows = self.left(name) if retract else self.rows(name, changes)
         return plain([row for row in rows if NOBODY not in row])
 
+    def replaces_rows(self, name: str) -> bool:
+        return any(
+            name in made.cases and made.cases[name].changes and name not in made.retract for made in self.told
+        )
+
     def left(self, topic: str) -> list[tuple[Any, ...]]:
         """What came and was not taken back; nothing is taken back before it came, in its partition."""
         found: Counter[tuple[Any, ...]] = Counter()

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -21,10 +23,12 @@ import httpx
 import pytest
 from confluent_kafka import Producer
 
+from headgate.kafka.offsets import Offsets
 from headgate.kafka.records import committed_records
 from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
 from headgate.registry.schemas import SchemaType
+from headgate.statements.resetting import plan_of_record
 from headgate.store import Statements
 from tests.integration.statements.bench import framed
 from tests.support.queries import DELAY, ENDS, KINDS, NOBODY, NOTHING, Event, Kind, at, is_end, plain
@@ -37,6 +41,8 @@ AT_ONCE = 2 if SOAK else 1
 # Twenty statements on two cores take their time.
 PATIENCE_SECONDS = 400.0
 KILLS = 1
+# In how many sets of the soak statements are given a copy of their checkpoint that was made a while before.
+RESTORED_SETS = 0.5 if SOAK else 0.0
 SCHEMA: dict[str, Any] = {
     "type": "record",
     "name": "Event",
@@ -109,6 +115,9 @@ class Drill:
         self.sets: list[Set] = []
         #: By the name of each statement: whether it leaves rows out that are late.
         self.leaves_out: dict[str, bool] = {}
+        #: Statements that may have an older checkpoint than they had.
+        self.restored: list[str] = []
+        self._began = 0.0
         self._sent: Counter[tuple[str, int]] = Counter()
         self._parsed = fastavro.parse_schema(SCHEMA)
         self._ids: dict[str, int] = {}
@@ -202,6 +211,79 @@ class Drill:
         self._producer.produce(topic, framed(self._ids[topic], self._parsed, row), partition=partition)
         self._sent[topic, partition] += 1
 
+    # -- checkpoints that are put back, while no engine runs
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.services.runtime.data / "statements"
+
+    @property
+    def copies(self) -> Path:
+        return self.services.runtime.data / "copies-of-checkpoints"
+
+    def have_run(self) -> bool:
+        """A statement that did nothing yet has nothing to lose."""
+        records = self.statements.all()
+        assert not [record.reason for record in records if record.state.value == "Failed"]
+        return all((record.detail.get("batches") or 0) > 0 for record in records)
+
+    def copy_checkpoints(self) -> None:
+        shutil.rmtree(self.copies, ignore_errors=True)
+        shutil.copytree(self.checkpoints, self.copies)
+
+    def put_back_some(self) -> None:
+        """Of those whose results can be what they were again: by `last`, or as every row is replaced."""
+        for record in self.statements.all():
+            kept = self.copies / record.id
+            whole = not record.settled.get("steps") and kept.exists()
+            if whole and self.chance.random() < 0.5:
+                shutil.rmtree(self.checkpoints / record.id, ignore_errors=True)
+                shutil.copytree(kept, self.checkpoints / record.id)
+                self.restored.append(record.name)
+            elif record.settled.get("steps") and self.replaces_rows(record.name):
+                first = self.checkpoints / f"{record.id}.1"
+                if self.chance.random() < 0.5 and first.exists():
+                    shutil.rmtree(first)
+                    self.restored.append(record.name)
+
+    def replaces_rows(self, name: str) -> bool:
+        """Whether what is written a second time is seen once."""
+        return any(name in made.kinds and made.kinds[name].changes for made in self.sets)
+
+    def reset_refused(self) -> None:
+        """What fits goes on by itself; the rest is refused, and reset."""
+        went_on = 0
+        for name in self.restored:
+            wait_for(f"{name} to start", partial(self._has_decided, name), PATIENCE_SECONDS)
+            record = self.statements.get(name)
+            if record.state.value == "Running":
+                went_on += 1
+                continue
+            assert "older copy" in record.reason or "is lost" in record.reason, (name, record.reason)
+            kafka = self.services.runtime.kafka_access
+            place = "earliest" if record.settled.get("steps") else "last"
+            plan = plan_of_record(record, place, kafka, Topics(kafka), Offsets(kafka))
+            self.statements.reset(name, {"from": plan.places, "starts": plan.starts})
+            wait_for(f"the reset of {name}", partial(self._is_reset, name), PATIENCE_SECONDS)
+            self.statements.want(name, "running")
+        if self.restored:
+            print(f"of {len(self.restored)} checkpoints that were put back {went_on} fitted", flush=True)
+        self.restored.clear()
+
+    def begins(self) -> None:
+        """An engine is about to start."""
+        self._began = time.time()
+
+    def _has_decided(self, name: str) -> bool:
+        record = self.statements.get(name)
+        # What is there of before its engine was killed says nothing.
+        return record.updated_at > self._began and record.state.value in ("Running", "Failed")
+
+    def _is_reset(self, name: str) -> bool:
+        record = self.statements.get(name)
+        assert record.state.value != "Failed", (name, record.reason)
+        return record.desired == "stopped"
+
     # -- what came of it
 
     def expected(self) -> Iterator[tuple[str, list[str], Callable[[], list[str]]]]:
@@ -289,20 +371,29 @@ def kill_at_random(services: Services, kind: type[Drill], sets: int, at_once: in
                 drill.make()
             # It dies among rows that are in time, or among those that are late.
             among_late = chance.random() < 0.5
-            for _ in range(KILLS):
+            # State that is rebuilt has seen late rows too: none were sent yet.
+            restores = not among_late and chance.random() < RESTORED_SETS
+            for kill in range(KILLS + restores):
                 with engine(services) as process:
                     until = time.monotonic() + chance.uniform(8, 30)
-                    while time.monotonic() < until:
-                        drill.send_some()
+                    keeps = restores and not kill
+                    while time.monotonic() < until or (keeps and not drill.have_run()):
+                        # What all of them have read is behind the copies, the rest is for the next run.
+                        if not keeps or chance.random() < 0.3:
+                            drill.send_some()
                         time.sleep(chance.uniform(0.1, 4))
                     if among_late:
                         drill.send_rest()
                         drill.send_late()
                         time.sleep(chance.uniform(0, 4))
                     process.kill()
+                if restores:
+                    drill.put_back_some() if kill else drill.copy_checkpoints()
             if not among_late:
                 drill.send_rest()
+            drill.begins()
             with engine(services):
+                drill.reset_refused()
                 if not among_late:
                     drill.send_late()
                 drill.check()

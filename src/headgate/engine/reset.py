@@ -11,7 +11,7 @@ from headgate.errors import InvalidRequest
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.topics import Topics, is_reserved
 from headgate.kafka.transactional import end_open, take_over_markers
-from headgate.statements.checkpoint import Checkpoint
+from headgate.statements.checkpoint import Checkpoint, entry_offsets
 from headgate.statements.query import Running
 from headgate.statements.resetting import LAST, Redo, begin_again, empty_topics, settled_at_last
 from headgate.statements.runnable import Job
@@ -65,6 +65,7 @@ class Resetter:
             self._check_topics(settled["topics"])
             markers = take_over_markers(self._access, running.writer, running.tasks, MARKERS)
             more, redo = settled_at_last(record.name, record.settled, markers, job.runnable.stateful)
+            self._check_partitions(redo)
         else:
             more = {"starts": dict(asked["starts"])}
         found = None if redo is None else asdict(redo)
@@ -80,6 +81,17 @@ class Resetter:
                 f"Reset it from the topic's beginning: `headgate statement reset {self._record.name} "
                 "--from earliest`.",
             )
+
+    def _check_partitions(self, redo: Redo) -> None:
+        """Those that the batch to be done again did not know Spark would take for gone."""
+        known = entry_offsets(redo.entry)
+        for name, topic in Topics(self._access).describe_many(list(known)).items():
+            if set(topic.partitions) != set(known[name]):
+                raise InvalidRequest(
+                    f"Topic '{name}' has other partitions now than those that statement "
+                    f"'{self._record.name}' has read last.",
+                    "Name another place: earliest, latest, a time, or offsets by partition as 0:12,1:40.",
+                )
 
     def _topic_ids(self, names: Sequence[str]) -> dict[str, str]:
         return {name: topic.id for name, topic in Topics(self._access).describe_many(names).items()}

@@ -25,6 +25,7 @@ from headgate.statements.closing import Closer
 from headgate.statements.options import StatementOptions
 from headgate.statements.progress import Totals
 from headgate.statements.query import Running, StatementQuery
+from headgate.statements.recovery import reset_command
 from headgate.statements.runnable import Job, tables_read
 from headgate.statements.staged import StagedQuery, check_steps, running_of
 from headgate.statements.stages import create_topics, delete_topics, stage_topics
@@ -363,7 +364,7 @@ class StatementLoop:
                 raise StatementFailed(
                     f"Topic '{name}' was deleted and created again: the offsets of statement "
                     f"'{record.name}' mean nothing in it.",
-                    "Delete the statement and create it anew.",
+                    f"Have it begin in the new one: {reset_command(record.name)}.",
                 )
 
     def _checkpoint(self, statement_id: str) -> str:

@@ -7,23 +7,16 @@ that was stopped and woken finds itself replaced. Markers of statements say of w
 and what it has read: of another history no batch is done.
 """
 
-import json
 import logging
-import re
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from headgate import errors
 from headgate.errors import CommitUnknown, HeadgateError, InvalidRequest, KafkaUnavailable, StaleBatch
-from headgate.kafka.client import KafkaAccess, Link, Where, kafka_error, settle
+from headgate.kafka.client import Link, Where, kafka_error, settle
 from headgate.kafka.markers import (
     POLL_SECONDS,
     TRANSACTION_SECONDS,
@@ -33,11 +26,6 @@ from headgate.kafka.markers import (
     read_marker,
 )
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # For what a broker answers at once when it is well: to begin, to commit, to abort.
 CALL_SECONDS = 60.0
 # How often a writer looks whether a row has failed.
@@ -301,143 +289,3 @@ def _arguments(row: Row) -> dict[str, Any]:
             raise InvalidRequest(f"{row.timestamp_ms} ms is no time that Kafka's client can give a record.")
         found["timestamp"] = row.timestamp_ms
     return found
-
-
-# -- in Spark's tasks
-
-_REPORT = re.compile(r'headgate-writer: (\{".*\})')
-_TASK = "headgate_task"
-_OPTIONAL = ("headers", "partition", "timestamp")
-_planning = threading.Lock()
-
-
-def write_frame(
-    df: "DataFrame",
-    where: Where,
-    name: str,
-    batch: int | Marker,
-    topic: str,
-    tasks: int,
-    markers_topic: str,
-    order: "Sequence[str | Column]" = (),
-    by: Sequence[str] = ("key",),
-    mark_empty: bool = True,
-) -> int:
-    """Writes a frame as one batch, by so many tasks, each with a transaction; how many of them wrote now.
-
-    Columns as in Spark's own Kafka sink: `key` and `value` (binary), and `headers`, `partition`, `timestamp`
-    if there are any. Rows of equal `by` columns go to the same task, and leave it in the order of `order`.
-
-    A batch that is tried again must have the same rows and the same number of tasks: those that had committed
-    are left out. Columns of `order` and `by` may be others than those that are written.
-
-    A task without rows records the batch all the same, unless `mark_empty` is false: then it does nothing.
-    The same batch has none for it the next time either, and a later one that has some opens a writer, which
-    ends what an older one left open.
-    """
-    access = KafkaAccess.at(where)
-    prepare_markers(access, markers_topic)
-    plan = _planned(
-        _distributed(df, tasks, order, by),
-        _task_function(access, name, batch, topic, markers_topic, mark_empty),
-    )
-    try:
-        done = plan.collect()
-    except Exception as error:
-        raise _reported(error) or error from error
-    # Of a frame that is known to be empty before it runs, Spark runs nothing.
-    if done and sorted(row["task"] for row in done) != list(range(tasks)):
-        number = batch.batch if isinstance(batch, Marker) else batch
-        raise RuntimeError(f"{len(done)} tasks of {tasks} wrote batch {number} of '{name}'.")
-    return sum(row["written"] for row in done)
-
-
-def _distributed(
-    df: "DataFrame", tasks: int, order: "Sequence[str | Column]", by: Sequence[str]
-) -> "DataFrame":
-    from pyspark.sql import functions as f
-
-    written = ["key", "value", *(column for column in _OPTIONAL if column in df.columns)]
-    # The expression that Spark distributes by: the task checks that it was given its own rows.
-    task = f.pmod(f.hash(*by), f.lit(tasks)).cast("int").alias(_TASK)
-    spread = df.select("*", task).repartition(tasks, *by)
-    ordered = spread.sortWithinPartitions(*order) if order else spread
-    return ordered.select(*written, _TASK)
-
-
-def _planned(
-    rows: "DataFrame", function: "Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]"
-) -> "DataFrame":
-    """Planned without adaptive execution, which may join partitions: a task is a partition, always."""
-    found = rows.mapInArrow(function, "task int, written boolean")
-    session = rows.sparkSession
-    with _planning:
-        before = session.conf.get("spark.sql.adaptive.enabled")
-        session.conf.set("spark.sql.adaptive.enabled", "false")
-        try:
-            found._jdf.queryExecution().executedPlan()
-        finally:
-            session.conf.set("spark.sql.adaptive.enabled", str(before))
-    return found
-
-
-def _task_function(
-    access: KafkaAccess, name: str, batch: int | Marker, topic: str, markers_topic: str, mark_empty: bool
-) -> "Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]":
-    def run(batches: "Iterable[pa.RecordBatch]") -> "Iterable[pa.RecordBatch]":
-        import pyarrow as pa
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None
-        task = context.partitionId()
-        rows = _rows(batches, task)
-        first = next(rows, None)
-        written = False
-        try:
-            if first is not None or mark_empty:
-                with TransactionalWriter(_kept(access), name, task, markers_topic) as writer:
-                    written = writer.write(batch, topic, chain([] if first is None else [first], rows))
-        except HeadgateError as error:
-            _kept.cache_clear()
-            said = {"error": type(error).__name__, "message": error.message, "remedy": error.remedy}
-            # Spark passes on an error's text and no more.
-            raise RuntimeError(f"headgate-writer: {json.dumps(said)}") from error
-        yield pa.RecordBatch.from_pydict(
-            {"task": pa.array([task], pa.int32()), "written": pa.array([written], pa.bool_())}
-        )
-
-    return run
-
-
-@lru_cache(maxsize=4)
-def _kept(access: KafkaAccess) -> Link:
-    """Of a worker's tasks, which come one after the other."""
-    return Link(access)
-
-
-def _rows(batches: "Iterable[pa.RecordBatch]", task: int) -> Iterator[Row]:
-    for batch in batches:
-        found = {column: batch.column(column).to_pylist() for column in batch.schema.names}
-        if any(own != task for own in found[_TASK]):
-            raise RuntimeError(f"Task {task} was given rows of others.")
-        nothing = [None] * batch.num_rows
-        columns = [found.get(column, nothing) for column in ("key", "value", *_OPTIONAL)]
-        for key, value, headers, partition, timestamp in zip(*columns, strict=True):
-            pairs = [(header["key"], header["value"]) for header in headers or ()]
-            millis = None if timestamp is None else _milliseconds(timestamp)
-            yield Row(key, value, pairs, partition, millis)
-
-
-def _milliseconds(moment: datetime) -> int:
-    return (moment - EPOCH) // timedelta(milliseconds=1)
-
-
-def _reported(error: Exception) -> HeadgateError | None:
-    """The error of ours that a task said."""
-    found = _REPORT.search(str(error))
-    if found is None:
-        return None
-    said = json.loads(found[1])
-    kind: type[HeadgateError] = getattr(errors, said["error"])
-    return kind(said["message"], said["remedy"])

@@ -23,8 +23,8 @@ from headgate.statements.checkpoint import Checkpoint
 from headgate.statements.clock import SourceClock
 from headgate.statements.event_time import EventTime
 from headgate.statements.progress import Progress, Totals, ran
-from headgate.statements.recovery import begin, unlogged_batch
-from headgate.statements.scan import Reading, scan
+from headgate.statements.recovery import begin, reset_command, unlogged_batch
+from headgate.statements.scan import Reading, scan, start_of_all
 from headgate.statements.sink import MARKERS, NULL_IN, Sink, TopicSink, check_output, prepare_output
 from headgate.statements.stages import StageSink, StageTopic, scan_stage
 from headgate.statements.takeover import REBUILD_BATCHES, Rebuild, plan_rebuild
@@ -103,6 +103,7 @@ class StatementQuery:
         self._schemas = schemas
         self._job = job
         self._running = running
+        self._name = running.name or running.id
         self._stages = stages or {}
         self._topics = Topics(access)
         self._readers: dict[str, TopicReader] = {}
@@ -152,7 +153,7 @@ class StatementQuery:
         sink.marker_of = checkpoint.marker
         markers = take_over_markers(self._access, running.writer, running.tasks, MARKERS)
         to_come = (REBUILD_BATCHES, rebuild.entry) if rebuild is not None and rebuild.entry else None
-        unlogged = unlogged_batch(checkpoint, markers, running.name or running.id, to_come)
+        unlogged = unlogged_batch(checkpoint, markers, self._name, to_come)
         planned = checkpoint.planned()
         if planned is None:
             begin(checkpoint, markers, self._access, running.writer, MARKERS)
@@ -254,7 +255,7 @@ class StatementQuery:
                 self._event_time.watch(name, clock)
             reading = Reading(
                 self._access.spark_options(),
-                self._running.starts.get(table.name, "earliest"),
+                start_of_all(table.name, self._running.starts.get(table.name, "earliest"), partitions),
                 self._running.max_rows,
             )
             return scan(session, reader, watermark, reading, partitions, name)
@@ -319,7 +320,8 @@ class StatementQuery:
             return StatementFailed(
                 "Records that were not read yet are gone from their topic: "
                 f"{next(line for line in said.splitlines() if line.strip())}",
-                "Lengthen the topic's retention; delete the statement and create it anew.",
+                "Lengthen the topic's retention; have the statement begin at what is there: "
+                f"{reset_command(self._name)}.",
             )
         own = None if self._sink is None else self._sink.error
         return own or error
@@ -334,7 +336,7 @@ class StatementQuery:
         if stage.topic not in self._topics.describe_many([stage.topic]):
             raise StatementFailed(
                 f"Topic '{stage.topic}' between two steps of the statement is gone, and what was in it.",
-                "Delete the statement and create it anew.",
+                f"Have all steps begin again: {reset_command(self._name)}.",
             )
 
     def _new_progress(self) -> list[dict[str, Any]]:

@@ -66,8 +66,12 @@ def unlogged_batch(
 def refused(name: str, why: str) -> StatementFailed:
     return StatementFailed(
         f"Statement '{name}' cannot go on without rows that are written twice or not at all: {why}",
-        f"Say where it is to begin: `headgate statement reset {name} --from …`.",
+        f"Say where it is to begin: {reset_command(name, '…')}.",
     )
+
+
+def reset_command(name: str, place: str = "earliest") -> str:
+    return f"`headgate statement reset {name} --from {place}`"
 
 
 def begin(

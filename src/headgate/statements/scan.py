@@ -4,6 +4,7 @@ Event time goes on by our own clock, not by Spark's (docs/adr/0007): so the colu
 with a delay that Spark's own watermark never catches up with, and its metadata say what was declared.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ from headgate.tables.lane import FETCH
 _NEVER = "1000000 days"
 # Where Spark keeps the delay of a column of event time.
 _DELAY_KEY = "spark.watermarkDelayMs"
+# How Spark's Kafka source takes the beginning of one partition.
+_EARLIEST = -2
 # Records of partitions that were not there when the scan was made.
 OTHERS = "others"
 ROWS, BAD, WITHOUT_ROW = "rows", "bad", "without_row"
@@ -54,6 +57,15 @@ def scan(
     if watermark is not None:
         rows = _marked(rows, watermark)
     return rows
+
+
+def start_of_all(topic: str, start: str, partitions: Sequence[int]) -> str:
+    """Offsets for those partitions too that the topic was given since they were named: from their beginning.
+    Spark wants each of them."""
+    if not start.startswith("{"):
+        return start
+    known = json.loads(start)[topic]
+    return json.dumps({topic: {str(p): known.get(str(p), _EARLIEST) for p in partitions}})
 
 
 def kafka_source(spark: SparkSession, topic: str, reading: Reading) -> DataFrame:

@@ -13,9 +13,9 @@ from headgate.decode.project import same_type, widens
 from headgate.errors import AlreadyExists, InvalidRequest, StatementFailed
 from headgate.failpoints import failpoint
 from headgate.kafka.access import KafkaAccess
+from headgate.kafka.frames import write_frame
 from headgate.kafka.markers import Marker
 from headgate.kafka.topics import ANY_TIME, VERSIONS, Topics
-from headgate.kafka.transactional import write_frame
 from headgate.registry.client import RegisteredSchema, SchemaSource
 from headgate.registry.schemas import SchemaType
 from headgate.sql.tables import CAME, OP_CODES, OP_HEADER

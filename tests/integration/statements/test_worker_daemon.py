@@ -18,7 +18,7 @@ def test_a_task_finds_its_imports_done_and_the_zip_directories_kept(spark: Spark
 
         import pyarrow as pa
 
-        needed = ("headgate.kafka.transactional", "headgate.decode.protobuf_batch", "confluent_kafka")
+        needed = ("headgate.kafka.frames", "headgate.decode.protobuf_batch", "confluent_kafka")
         imported = all(name in sys.modules for name in needed)
         kept = dict(zipimport._zip_directory_cache)  # type: ignore[attr-defined]
         importlib.invalidate_caches()

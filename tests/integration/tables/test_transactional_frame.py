@@ -9,8 +9,9 @@ from pyspark.sql import functions as f
 
 from headgate.errors import NotFound, StaleBatch
 from headgate.kafka import Topics
+from headgate.kafka.frames import _distributed, _rows, write_frame
 from headgate.kafka.records import committed_records
-from headgate.kafka.transactional import Row, TransactionalWriter, _distributed, _rows, write_frame
+from headgate.kafka.transactional import Row, TransactionalWriter
 from tests.support.services import Services
 
 TASKS = 3

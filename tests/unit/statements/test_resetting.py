@@ -22,6 +22,7 @@ from headgate.statements.resetting import (
     settled_at_last,
     standing,
 )
+from headgate.statements.scan import start_of_all
 
 SETTLED = {"topics": {"orders": "id-1", "__headgate.stage.x.1": "id-2"}, "starts": {}}
 BOTH = {"topics": {"orders": "id-1", "people": "id-3"}}
@@ -136,6 +137,12 @@ def test_where_nothing_says_where_the_output_stands_another_place_is_asked_for()
     for markers in ([None], [Marker(NO_BATCH, "c")], [Marker(7)], [Marker(0, "c", entry(0, 5))]):
         with pytest.raises(InvalidRequest, match="Name another place"):
             check_last("s", SETTLED, markers)
+
+
+def test_partitions_that_were_added_since_are_begun_at_their_beginning() -> None:
+    start = json.dumps({"orders": {"0": 100}})
+    assert json.loads(start_of_all("orders", start, (0, 1))) == {"orders": {"0": 100, "1": -2}}
+    assert start_of_all("orders", "latest", (0, 1)) == "latest"
 
 
 def test_what_is_said_before_it_is_done() -> None:
