@@ -99,6 +99,9 @@ class Checkpoint:
         if self.planned() is None:
             self.delete()
 
+    def exists(self) -> bool:
+        return bool(self._files.exists(self._path(self.uri)))
+
     def delete(self) -> None:
         self._files.delete(self._path(self.uri), True)
 

@@ -112,7 +112,12 @@ class Statements:
             if row["desired"] == "deleted" and desired != "deleted":
                 raise InvalidRequest(f"Statement '{name}' is being deleted.")
             if desired == "running" and row["state"] == StatementState.COMPLETED:
-                raise InvalidRequest(f"Statement '{name}' is completed: there is nothing left to do.")
+                raise InvalidRequest(
+                    f"Statement '{name}' is completed: it has read up to the ends of its topics as it "
+                    "found them, and nothing is left to do.",
+                    f"Delete it (`headgate statement delete {name}`) and create it anew: it reads up to the "
+                    "ends of then.",
+                )
             values: dict[str, Any] = {"desired": desired}
             if desired == "running" and row["desired"] != "running":
                 values |= _moved(row, StatementState.PENDING, _WAITING)
@@ -139,6 +144,20 @@ class Statements:
         with self._engine.begin() as connection:
             mine = _statements.c.id == statement_id
             connection.execute(_statements.update().where(mine).values(settled=dict(settled)))
+
+    def settle_once(self, statement_id: str, name: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        """One thing more that is decided for good: what was decided first, by whoever it was."""
+        mine = _statements.c.id == statement_id
+        with self._engine.begin() as connection:
+            # The row is locked before it is read.
+            connection.execute(_statements.update().where(mine).values(updated_at=time.time()))
+            row = connection.execute(_select().where(mine)).mappings().first()
+            if row is None:
+                raise NotFound("The statement is gone.")
+            settled = {name: dict(value), **row["settled"]}
+            connection.execute(_statements.update().where(mine).values(settled=settled))
+        found: Mapping[str, Any] = settled[name]
+        return found
 
     def report(
         self, statement_id: str, state: StatementState, reason: str, detail: Mapping[str, Any]

@@ -440,3 +440,4 @@ def test_of_a_whole_topic_the_first_is_the_least_by_its_time() -> None:
     found = at_once("began", "bike", ("bike",), Options(bounded=True))
     assert one(found, KeepFirst).by[0] == "began#1"
     assert (found.warnings, found.sources[0].watermark) == ((), None)
+    assert "all at once: nothing waits" in found.explain()
