@@ -897,4 +897,32 @@ MUTANTS: tuple[Mutant, ...] = (
         harm="Late rows are dropped and nobody is told.",
         test="tests/unit/statements/test_progress.py::test_totals_go_on",
     ),
+    # What ends, and what does not wait.
+    Mutant(
+        name="result-decided-twice",
+        file="src/headgate/store/statements.py",
+        old='            settled = {name: dict(value), **row["settled"]}\n',
+        new='            settled = {**row["settled"], name: dict(value)}\n',
+        harm="Two engines write parts of two results: rows are there twice, and others never.",
+        test="tests/unit/store/test_statements.py::test_what_is_decided_once_stays",
+    ),
+    Mutant(
+        name="clock-in-what-ends",
+        file="src/headgate/sql/insert.py",
+        old="    if options.bounded:\n        _refuse_chance(made)\n",
+        new="",
+        harm="A statement that ends has another result after a crash than before it.",
+        test="tests/unit/sql/test_insert.py::test_what_ends_has_no_clock",
+    ),
+    Mutant(
+        name="first-at-once-of-any-key",
+        file="src/headgate/sql/dedup.py",
+        old="    return scans[0] if record and columns.issuperset(record) else None\n",
+        new="    return scans[0]\n",
+        harm="Of rows in several partitions the one that happens to be read first comes out.",
+        test=(
+            "tests/unit/sql/test_plans.py"
+            "::test_the_first_of_a_partition_comes_at_once_where_all_rows_of_a_key_are_in_one"
+        ),
+    ),
 )

@@ -39,6 +39,8 @@ POINTS = (
     "mirror-truncating",
     "mirror-removed",
     "statement-written",
+    "bounded-computed",
+    "bounded-written",
 )
 HELD = ".held"
 _FOLDER = os.environ.get(VARIABLE)

@@ -23,26 +23,11 @@ from headgate.statements.query import Running, StatementQuery
 from headgate.statements.staged import StagedQuery
 from headgate.statements.stages import StageTopic, create_topics, delete_topics
 from headgate.statements.takeover import Rebuild
+from headgate.statements.whole import LEARNINGS, last_changes
 
 # How often a query that runs is looked at, and how much it reads at once: rows are wanted soon.
 LOOK_SECONDS = 0.2
 BATCH_ROWS = 100_000
-LEARNINGS = 100
-
-
-def last_changes(rows: DataFrame, plan: Plan) -> DataFrame:
-    """Of the changes of a key in these rows, the last: as the records came, where that is to be seen."""
-    if plan.changelog != "upsert" or r.OFFSET not in rows.columns or not plan.key:
-        return rows
-    rest = [name for name in rows.columns if name not in plan.key]
-    order = f.struct(f.col(quote(r.PARTITION)), f.col(quote(r.OFFSET)))
-    last = rows.groupBy(*(f.col(quote(name)) for name in plan.key)).agg(
-        f.max_by(f.struct(*(f.col(quote(name)) for name in rest)), order).alias("$last")
-    )
-    return last.select(
-        *(f.col(quote(name)) for name in plan.key),
-        *(f.col(f"`$last`.{quote(name)}").alias(name) for name in rest),
-    )
 
 
 def give(rows: DataFrame, plan: Plan, results: Results, changing: bool) -> None:

@@ -190,7 +190,8 @@ def delete(name: NameArgument, no_wait: NoWaitOption = False, data: DataOption =
 def _is_running(found: dict[str, Any]) -> bool:
     if found["state"] == "Failed":
         raise StatementFailed(f"Statement '{found['name']}' has failed: {found['reason']}")
-    return bool(found["state"] == "Running")
+    # One that ends may have run between two looks.
+    return found["state"] in ("Running", "Completed")
 
 
 def _has_finished(found: dict[str, Any], request: str) -> bool:

@@ -20,8 +20,10 @@ from headgate.kafka.topics import Topics, is_reserved
 from headgate.kafka.transactional import end_open
 from headgate.model import StatementState
 from headgate.registry.client import SchemaSource
+from headgate.statements.bounded import BoundedQuery, Result
 from headgate.statements.checkpoint import Checkpoint
 from headgate.statements.closing import Closer
+from headgate.statements.ends import Ends
 from headgate.statements.options import StatementOptions
 from headgate.statements.progress import Totals
 from headgate.statements.query import Running, StatementQuery
@@ -48,10 +50,12 @@ REPORT_SECONDS, LOOK_SECONDS = 1.0, 0.1
 WORKERS = 4
 # How often records between the queries of a statement are deleted that nobody will read again.
 CLEAN_SECONDS = 30.0
+# Of a statement that ends: which files have its rows.
+RESULT = "result"
 ENDED = (StatementState.STOPPED, StatementState.FAILED, StatementState.COMPLETED)
 
 
-Query = StatementQuery | StagedQuery
+Query = StatementQuery | StagedQuery | BoundedQuery
 
 
 @dataclass
@@ -187,7 +191,9 @@ class StatementLoop:
         query.poll()
         if not query.is_active:
             error = query.failure()
-            if error is not None:
+            if error is None and isinstance(query, BoundedQuery) and query.is_completed:
+                self._complete(task, query)
+            elif error is not None:
                 task.doing = self._workers.submit(self._wind_up, query, error)
             else:
                 # A schema was learned: it goes on with that at once.
@@ -198,13 +204,14 @@ class StatementLoop:
             return
         if task.failures and now - task.started_at > WELL_SECONDS:
             task.failures = 0
-        self._close(task, query)
+        if not isinstance(query, BoundedQuery):
+            self._close(task, query)
         if now - task.reported_at >= REPORT_SECONDS:
             self._tell(task, StatementState.RUNNING, "")
         if isinstance(query, StagedQuery):
             self._clean(task, query, now)
 
-    def _close(self, task: _Task, query: Query) -> None:
+    def _close(self, task: _Task, query: StatementQuery | StagedQuery) -> None:
         """Close what has come, if somebody asked for it or no record has come for long."""
         record = task.record
         if task.closer is None:
@@ -222,6 +229,12 @@ class StatementLoop:
                 task.answered = {"request": closed.request, "watermark": _text(closed.watermark_ms)}
             self._statements.note(record.name, "closed", closed.text)
             self._tell(task, StatementState.RUNNING, "")
+
+    def _complete(self, task: _Task, query: BoundedQuery) -> None:
+        """The word of it first: whoever comes after a crash needs its files until then."""
+        self._statements.end(task.record.id, StatementState.COMPLETED, "", self._detail(task, query))
+        task.query = None
+        self._workers.submit(query.clear)
 
     def _clean(self, task: _Task, query: StagedQuery, now: float) -> None:
         if task.cleaning is not None and task.cleaning.done():
@@ -302,10 +315,30 @@ class StatementLoop:
 
     def _query(self, record: StatementRecord, settled: Mapping[str, Any], totals: Totals) -> Query:
         job, running = self._make(record), self._running(record, settled)
+        ends = StatementOptions.from_dict(record.options).ends
+        if ends is not None:
+            return self._bounded(record, settled, job, running, Ends.from_dict(ends), totals)
         stages = stage_topics(record.id, job.runnable.stages)
         check_steps(record.name, settled.get("steps") or (), list(stages.values()))
         kind = StagedQuery if stages else StatementQuery
         return kind(self._spark, self._access, self._schemas, job, running, totals)
+
+    def _bounded(
+        self,
+        record: StatementRecord,
+        settled: Mapping[str, Any],
+        job: Job,
+        running: Running,
+        ends: Ends,
+        totals: Totals,
+    ) -> BoundedQuery:
+        def settle(made: Result) -> Result:
+            return Result.from_dict(self._statements.settle_once(record.id, RESULT, made.to_dict()))
+
+        known = settled.get(RESULT)
+        result = None if known is None else Result.from_dict(known)
+        spark, access = self._spark, self._access
+        return BoundedQuery(spark, access, self._schemas, job, running, ends, settle, result, totals)
 
     def _running(self, record: StatementRecord, settled: Mapping[str, Any]) -> Running:
         ours, options = self._settings, StatementOptions.from_dict(record.options)
@@ -323,6 +356,8 @@ class StatementLoop:
 
     def _settle(self, record: StatementRecord, options: StatementOptions) -> dict[str, Any]:
         """What stays as it is from the first batch on."""
+        if options.ends is not None:
+            return {"tasks": self._settings.tasks, "topics": dict(Ends.from_dict(options.ends).ids)}
         job = self._make(record)
         stages = stage_topics(record.id, job.runnable.stages)
         found: dict[str, Any] = {"tasks": self._settings.tasks, "starts": dict(options.starts or {})}
@@ -346,6 +381,11 @@ class StatementLoop:
             )
         if other.settled.get("steps"):
             raise _no_takeover(f"Statement '{name}'")
+        if other.options.get("ends") is not None:
+            raise StatementFailed(
+                f"Statement '{name}' ends where its topics ended: it keeps nothing to take over.",
+                "Delete this statement, and create it without initial-offset-from.",
+            )
         tasks, checkpoint = int(other.settled["tasks"]), Checkpoint(self._spark, self._checkpoint(other.id))
         reached = reached_whole(self._access, name, _writer(other.id), tasks, checkpoint)
         found: dict[str, Any] = {"tasks": tasks}

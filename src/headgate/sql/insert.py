@@ -1,5 +1,6 @@
 """Where rows go: INSERT INTO and CREATE TABLE … AS, with columns matched, types checked and NULLs caught."""
 
+import re
 from dataclasses import replace
 
 from pyspark.sql.types import NullType, StructField, StructType
@@ -13,6 +14,11 @@ from headgate.sql.tables import Changelog, TableInfo, Tables, Watermark
 from headgate.sql.typed import Typed, null
 from headgate.sql.types import assignable, is_time, name_of, quote, spark_name, text
 
+# The clock and the dice, as Spark writes them.
+_CHANCE = re.compile(
+    r"\b(current_timestamp|localtimestamp|current_date|unix_timestamp|now|rand|randn|random|uuid|shuffle)\("
+    r"(?=\)|\d*\))"
+)
 MODES: tuple[Changelog, ...] = ("append", "upsert", "retract")
 
 
@@ -147,7 +153,21 @@ def _into(found: Planned, target: TableInfo, listed: tuple[str, ...], options: O
         if must and stored.nullable:
             stored = _checked(stored, field.name, target, relation)
         columns.append((field.name, replace(stored, attribute=attribute)))
-    return finish(relation, columns, options, found.warnings)
+    made = finish(relation, columns, options, found.warnings)
+    if options.bounded:
+        _refuse_chance(made)
+    return made
+
+
+def _refuse_chance(plan: Plan) -> None:
+    """What ends may have to be computed again after a crash, and is the same then."""
+    found = next((said for value in plan.values if (said := _CHANCE.search(value.sql))), None)
+    if found is not None:
+        raise InvalidRequest(
+            f"{found[1].upper()} gives something else each time, and a statement that ends has one result: "
+            "that of its topics.",
+            "Take a column of time, such as `$rowtime`; or let the statement run: RESET 'sql.snapshot.mode'.",
+        )
 
 
 def _match(found: Planned, target: TableInfo, listed: tuple[str, ...]) -> dict[str, Typed]:

@@ -25,6 +25,12 @@ def _no_secret(name: str) -> str:
     raise InvalidRequest(f"There is no secret '{name}'.", "Secrets are named in the configuration.")
 
 
+_AT_ONCE = (
+    "Reads its topics up to their ends, all at once: nothing waits, no row is late, no state stays, and no "
+    "topics are needed between steps."
+)
+
+
 @dataclass(frozen=True)
 class Options:
     """What a statement was started with."""
@@ -113,12 +119,18 @@ class Plan:
         return settings
 
     @property
+    def values(self) -> Iterator[Typed]:
+        """All that it computes."""
+        return _values(self.root)
+
+    @property
     def secrets(self) -> frozenset[str]:
         """The names of those that it needs."""
-        return frozenset().union(*(value.secrets for value in _values(self.root)))
+        return frozenset().union(*(value.secrets for value in self.values))
 
     def explain(self) -> str:
-        return explain(self.root, self.changelog, self.key, self.warnings)
+        said = explain(self.root, self.changelog, self.key, self.warnings)
+        return f"{_AT_ONCE}\n\n{said}" if self.options.bounded else said
 
     def build(self, scan: Scan, at_once: bool = False) -> DataFrame:
         """The rows; `$op` if they change, 'u' or 'd' of an upsert result, what each does of a retract

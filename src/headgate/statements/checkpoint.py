@@ -157,6 +157,9 @@ class Checkpoint:
         """The last batch that was begun."""
         return max(self._numbers("offsets"), default=None)
 
+    def exists(self) -> bool:
+        return bool(self._files.exists(self._path(self.uri)))
+
     def delete(self) -> None:
         self._files.delete(self._path(self.uri), True)
 

@@ -44,6 +44,7 @@ from headgate.statements.declared import (
     check_options,
     declared_by,
 )
+from headgate.statements.ends import Ends
 from headgate.statements.options import StatementOptions
 from headgate.statements.runnable import Job, Output, tables_read
 from headgate.statements.session import (
@@ -353,11 +354,16 @@ class Executor:
                 **pinning.seen.to_dict(),
                 "output": self._output(table, planned).to_dict(),
             },
+            ends=self._ends(planned, starts) if SNAPSHOT in session else None,
         )
         self._statements.create(name, "insert", text, options.to_dict())
         forget_once(session)
-        message = f"statement {name} is created"
+        until = ", and ends where its topics end now" if options.ends is not None else ""
+        message = f"statement {name} is created{until}"
         return Outcome("insert", message, statement=name, warnings=planned.warnings)
+
+    def _ends(self, planned: Plan, starts: Mapping[str, str]) -> dict[str, Any]:
+        return Ends.now(self._topics.access, sorted(planned.tables), starts).to_dict()
 
     def _output(self, table: TableInfo, planned: Plan) -> Output:
         found = output_of(table, self._tables.declared(table.name))
@@ -472,6 +478,7 @@ def job_of(record: StatementRecord, secret: Callable[[str], str]) -> Job:
         zone=said.zone or "UTC",
         state_ttl_ms=said.state_ttl_ms or None,
         first_at_once=RECORD_KEYS in said.tables,
+        bounded=said.ends is not None,
     )
     insert, tables = _as_insert(record.script), Pinned.from_dict(said.tables)
     planned = plan_insert(insert, _known(tables, insert.table), tables, options)

@@ -30,6 +30,8 @@ class StatementOptions:
     zone: str | None = None
     #: The tables and views as they were when it was made: what is altered later is for later statements.
     tables: Mapping[str, Any] | None = None
+    #: Of a statement that ends: by topic its id, and from where to where it is read.
+    ends: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if value is not None}

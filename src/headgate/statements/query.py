@@ -22,10 +22,11 @@ from headgate.statements import runnable as r
 from headgate.statements.checkpoint import Checkpoint
 from headgate.statements.clock import SourceClock
 from headgate.statements.event_time import EventTime
+from headgate.statements.failures import meant_by
 from headgate.statements.progress import Progress, Totals, ran
 from headgate.statements.recovery import begin, reset_command, unlogged_batch
 from headgate.statements.scan import Reading, scan, start_of_all
-from headgate.statements.sink import MARKERS, NULL_IN, Sink, TopicSink, check_output, prepare_output
+from headgate.statements.sink import MARKERS, Sink, TopicSink, check_output, prepare_output
 from headgate.statements.stages import StageSink, StageTopic, scan_stage
 from headgate.statements.takeover import REBUILD_BATCHES, Rebuild, plan_rebuild
 from headgate.statements.topics import TopicReader
@@ -46,8 +47,6 @@ SESSION = {
 # The observation of what leaves a statement.
 _OUT = "out"
 STOP_SECONDS = 20.0
-# How Spark's Kafka source says that offsets are not there any more.
-_DATA_LOST = ("KAFKA_DATA_LOSS", "data may have been lost")
 
 
 @dataclass(frozen=True)
@@ -310,19 +309,13 @@ class StatementQuery:
             except HeadgateError as found:
                 return found
             return None
-        refused = next((line for line in said.splitlines() if NULL_IN in line), None)
-        if refused is not None:
-            return StatementFailed(
-                refused[refused.index(NULL_IN) :].removeprefix("headgate: ").rstrip(".") + ".",
-                "Leave such rows out (WHERE … IS NOT NULL), or give them a value (COALESCE).",
-            )
-        if any(sign in said for sign in _DATA_LOST):
-            return StatementFailed(
-                "Records that were not read yet are gone from their topic: "
-                f"{next(line for line in said.splitlines() if line.strip())}",
-                "Lengthen the topic's retention; have the statement begin at what is there: "
-                f"{reset_command(self._name)}.",
-            )
+        meant = meant_by(
+            said,
+            "Lengthen the topic's retention; have the statement begin at what is there: "
+            f"{reset_command(self._name)}.",
+        )
+        if meant is not None:
+            return meant
         own = None if self._sink is None else self._sink.error
         return own or error
 

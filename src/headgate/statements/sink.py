@@ -176,7 +176,8 @@ class Sink(ABC):
         self._access = access
         self._name = name
         self._tasks = tasks
-        self._by = tuple(by)
+        #: Rows that are equal there go to the same task.
+        self.by = tuple(by)
         self._order: tuple[str, ...] = (r.PARTITION, r.OFFSET)
         self._silent_before = silent_before
         #: What is recorded with a batch, when it is known of which checkpoint it is.
@@ -189,16 +190,20 @@ class Sink(ABC):
         """As the transactional writer takes them, with `$partition` and `$offset` if the rows have them, and
         `$op` where rows are taken back whole."""
 
+    def order(self, records: DataFrame) -> list[Column]:
+        """In which rows leave a task."""
+        found = [f.col(quote(name)) for name in self._order if name in records.columns]
+        if r.OP in records.columns:
+            # What is taken back goes first: '-' is behind '+'.
+            found.append(f.col(quote(r.OP)).desc())
+        return found
+
     def __call__(self, rows: DataFrame, batch: int) -> None:
         try:
             if batch < self._silent_before:
                 rows.write.format("noop").mode("overwrite").save()
                 return
             records = self.records(rows)
-            order = [f.col(quote(name)) for name in self._order if name in records.columns]
-            if r.OP in records.columns:
-                # What is taken back goes first: '-' is behind '+'.
-                order.append(f.col(quote(r.OP)).desc())
             written = write_frame(
                 records,
                 self._access,
@@ -207,8 +212,8 @@ class Sink(ABC):
                 self._topic,
                 self._tasks,
                 MARKERS,
-                order=order,
-                by=self._by,
+                order=self.order(records),
+                by=self.by,
                 mark_empty=False,
             )
             if written:

@@ -138,5 +138,5 @@ class StageSink(Sink):
             *keys,
             *(f.col(quote(name)) for name in carried),
         )
-        partition = f.pmod(f.hash(*self._by), f.lit(self._tasks)).cast("int")
+        partition = f.pmod(f.hash(*self.by), f.lit(self._tasks)).cast("int")
         return made.select("*", partition.alias("partition"))

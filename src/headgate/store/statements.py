@@ -76,6 +76,11 @@ def check_resettable(record: StatementRecord) -> None:
             "not reset.",
             f"Stop it first: `headgate statement stop {record.name}`.",
         )
+    if record.options.get("ends") is not None:
+        raise InvalidRequest(
+            f"Statement '{record.name}' ends where its topics ended when it was made: it has no other place.",
+            f"Delete it (`headgate statement delete {record.name}`) and create it again.",
+        )
     if not record.settled:
         raise InvalidRequest(
             f"Statement '{record.name}' has not begun yet: there is nothing to reset.",
@@ -133,7 +138,12 @@ class Statements:
                     f"Statement '{name}' is being reset.", f"Wait: see `headgate statement show {name}`."
                 )
             if desired == "running" and row["state"] == StatementState.COMPLETED:
-                raise InvalidRequest(f"Statement '{name}' is completed: there is nothing left to do.")
+                raise InvalidRequest(
+                    f"Statement '{name}' is completed: it has read up to the ends of its topics as it "
+                    "found them, and nothing is left to do.",
+                    f"Delete it (`headgate statement delete {name}`) and create it anew: it reads up to the "
+                    "ends of then.",
+                )
             values: dict[str, Any] = {"desired": desired}
             if desired == "running" and row["desired"] != "running":
                 values |= _moved(row, StatementState.PENDING, _WAITING)
@@ -166,6 +176,11 @@ class Statements:
                 raise InvalidRequest(
                     f"Statement '{name}' does not run: nothing in it can be closed.",
                     f"Start it first: `headgate statement start {name}`.",
+                )
+            if row["options"].get("ends") is not None:
+                raise InvalidRequest(
+                    f"Statement '{name}' ends where its topics ended: it closes all that came by itself.",
+                    f"Wait for it: `headgate statement show {name}`.",
                 )
             options = {**row["options"], "finish": uuid.uuid4().hex}
             connection.execute(_statements.update().where(_statements.c.name == name).values(options=options))
@@ -202,6 +217,20 @@ class Statements:
                 values |= _moved(row, StatementState.STOPPED, reason)
                 connection.execute(_statements.update().where(mine).values(**values))
                 log_event(connection, _subject(row["name"]), StatementState.STOPPED.value, reason)
+
+    def settle_once(self, statement_id: str, name: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        """One thing more that is decided for good: what was decided first, by whoever it was."""
+        mine = _statements.c.id == statement_id
+        with self._engine.begin() as connection:
+            # The row is locked before it is read.
+            connection.execute(_statements.update().where(mine).values(updated_at=time.time()))
+            row = connection.execute(_select().where(mine)).mappings().first()
+            if row is None:
+                raise NotFound("The statement is gone.")
+            settled = {name: dict(value), **row["settled"]}
+            connection.execute(_statements.update().where(mine).values(settled=settled))
+        found: Mapping[str, Any] = settled[name]
+        return found
 
     def report(
         self, statement_id: str, state: StatementState, reason: str, detail: Mapping[str, Any]

@@ -1,11 +1,13 @@
 """INSERT INTO and CREATE TABLE … AS: columns, types, NULLs and keys are judged before anything runs."""
 
+from dataclasses import replace
+
 import pytest
 from pyspark.sql.types import DecimalType, StructField, StructType
 
 from headgate.errors import InvalidRequest
 from headgate.sql.insert import plan_create, plan_insert
-from headgate.sql.planner import Plan
+from headgate.sql.planner import Options, Plan
 from headgate.sql.script import parse_statement
 from headgate.sql.stateful import KeepBest, KeepFirst
 from headgate.sql.statements import CreateTable, InsertInto
@@ -20,10 +22,10 @@ TARGET = TableInfo(
 KEYED = TableInfo("keyed", struct(("bike", STRING), ("n", BIGINT)), ("bike",), "upsert")
 
 
-def insert(sql: str, target: TableInfo = TARGET) -> Plan:
+def insert(sql: str, target: TableInfo = TARGET, options: Options | None = None) -> Plan:
     statement = parse_statement(sql)
     assert isinstance(statement, InsertInto)
-    return plan_insert(statement, target, catalog())
+    return plan_insert(statement, target, catalog(), options)
 
 
 def create(sql: str) -> tuple[TableInfo, Plan | None]:
@@ -215,3 +217,24 @@ def test_a_first_row_is_replaced_by_a_lesser_one_in_a_table_of_its_key(query: st
     _, made = create(f"CREATE TABLE k (bike STRING, n BIGINT, PRIMARY KEY (bike) NOT ENFORCED) AS {query}")
     assert made is not None
     assert (KeepBest in [type(step) for step in made.root.walk()]) is replaced
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 1, CAST(NOW() AS STRING), speed FROM rides",
+        "SELECT 1, bike, speed FROM rides WHERE began < CURRENT_TIMESTAMP",
+        "SELECT 1, bike, UNIX_TIMESTAMP() FROM rides",
+        "SELECT 1, bike, MAX(speed) FROM rides WHERE CURRENT_DATE > CAST(began AS DATE) GROUP BY bike",
+    ],
+)
+def test_what_ends_has_no_clock(query: str) -> None:
+    target = replace(TARGET, primary_key=("bike",), changelog="upsert")
+    insert(f"INSERT INTO clean {query}", target)
+    with pytest.raises(InvalidRequest, match="something else each time") as refused:
+        insert(f"INSERT INTO clean {query}", target, Options(bounded=True))
+    assert "RESET 'sql.snapshot.mode'" in refused.value.remedy
+    plain = (
+        "INSERT INTO clean SELECT 1, CAST(UNIX_TIMESTAMP(CAST(began AS STRING)) AS STRING), speed FROM rides"
+    )
+    insert(plain, options=Options(bounded=True))

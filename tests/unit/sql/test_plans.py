@@ -440,6 +440,7 @@ def test_of_a_whole_topic_the_first_is_the_least_by_its_time() -> None:
     found = at_once("began", "bike", ("bike",), Options(bounded=True))
     assert one(found, KeepFirst).by[0] == "began#1"
     assert (found.warnings, found.sources[0].watermark) == ((), None)
+    assert "all at once: nothing waits" in found.explain()
 
 
 def test_a_plan_knows_when_all_that_it_makes_of_a_row_has_come_out() -> None:

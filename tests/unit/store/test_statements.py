@@ -80,3 +80,23 @@ def test_what_the_engine_settled_stays(statements: Statements) -> None:
     statements.settle(made.id, {"tasks": 4})
     statements.want("clean", "stopped")
     assert statements.get("clean").settled == {"tasks": 4}
+
+
+def test_what_is_decided_once_stays(statements: Statements) -> None:
+    made = statements.create("clean", "insert", "", {})
+    statements.settle(made.id, {"tasks": 2})
+    assert statements.settle_once(made.id, "result", {"name": "a"}) == {"name": "a"}
+    assert statements.settle_once(made.id, "result", {"name": "b"}) == {"name": "a"}
+    assert statements.get("clean").settled == {"tasks": 2, "result": {"name": "a"}}
+    statements.remove(made.id)
+    with pytest.raises(NotFound):
+        statements.settle_once(made.id, "result", {"name": "c"})
+
+
+def test_a_statement_that_ends_by_itself_is_neither_closed_nor_reset(statements: Statements) -> None:
+    made = statements.create("report", "insert", "", {"ends": {}})
+    with pytest.raises(InvalidRequest, match="closes all that came by itself"):
+        statements.finish("report")
+    statements.end(made.id, StatementState.FAILED, "no more", {})
+    with pytest.raises(InvalidRequest, match="ends where its topics ended"):
+        statements.reset("report", {"from": "earliest", "starts": {}})
