@@ -39,6 +39,7 @@ POINTS = (
     "mirror-truncating",
     "mirror-removed",
     "statement-written",
+    "statement-rebuilding",
 )
 HELD = ".held"
 _FOLDER = os.environ.get(VARIABLE)

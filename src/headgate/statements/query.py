@@ -3,11 +3,11 @@
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
@@ -132,15 +132,22 @@ class StatementQuery:
 
     def start(self, rebuild: Rebuild | None = None) -> None:
         """Goes on where the checkpoint is; without one, at the starts, or where the rebuild ends."""
+        self._try(lambda: self._begin(rebuild))
+
+    def rebuild(self, rebuild: Rebuild) -> None:
+        """Becomes what another one was, and does not go on yet."""
+        self._try(lambda: self._begin(rebuild, goes_on=False))
+
+    def _try(self, begin: Callable[[], None]) -> None:
         try:
-            self._begin(rebuild)
+            begin()
         except AnalysisException as error:
             said = next((line for line in str(error).splitlines() if line.strip()), "")
             raise StatementFailed(
                 f"Spark does not take the query of the statement: {said}", "Write it in another way."
             ) from error
 
-    def _begin(self, rebuild: Rebuild | None) -> None:
+    def _begin(self, rebuild: Rebuild | None, goes_on: bool = True) -> None:
         frame = self.frame()
         running = self._running
         self._sink = self._open_sink(0 if rebuild is None else REBUILD_BATCHES)
@@ -148,11 +155,23 @@ class StatementQuery:
         checkpoint = Checkpoint(self._spark, running.checkpoint)
         checkpoint.forget_unbegun()
         while rebuild is not None and plan_rebuild(frame, checkpoint, rebuild):
-            self._launch(frame, {"once": True})
-            assert self._query is not None
-            self._query.awaitTermination()
-            frame = self.frame()
+            frame = self._run_planned(frame)
+        if not goes_on:
+            return
         self._launch(frame, {"processingTime": f"{int(running.interval_seconds * 1000)} milliseconds"})
+
+    def _run_planned(self, frame: DataFrame) -> DataFrame:
+        """The one batch that is planned; then the query again, for what follows, or for that batch with
+        what was learned."""
+        self._launch(frame, {"once": True})
+        assert self._query is not None
+        try:
+            self._query.awaitTermination()
+        except StreamingQueryException:
+            error = self.failure()
+            if error is not None:
+                raise error from None
+        return self.frame()
 
     def _launch(self, frame: DataFrame, trigger: Mapping[str, Any]) -> None:
         running = self._running

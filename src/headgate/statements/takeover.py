@@ -3,10 +3,14 @@
 Without state it begins at the other's offsets. With state it first becomes what the other was: one batch
 reads the topics from their beginning to those offsets, a second one brings event time to where the other's
 was, and neither writes anything. Both are planned here, in Spark's own log, so that they end exactly there.
+
+Of several steps each is rebuilt before the next one, and all of them before any goes on: those before the
+last write what they give into the topics between, where the next one reads all of it. An engine that is
+killed meanwhile finds in each checkpoint which of the two batches are done.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -30,17 +34,29 @@ class Rebuild:
     offsets: Offsets
     watermark_ms: int
     conf: Mapping[str, str]
+    #: Of a statement of several steps, the event times of those before the last, in order.
+    steps_ms: Sequence[int] = ()
+
+    def of_step(self, number: int, between: Offsets) -> "Rebuild":
+        """What one step needs. `between`: up to where those before it have written, by internal topic."""
+        times = (*self.steps_ms, self.watermark_ms)
+        return Rebuild({**self.offsets, **between}, times[number], self.conf)
 
     def to_dict(self) -> dict[str, Any]:
         offsets = {topic: {str(p): o for p, o in ends.items()} for topic, ends in self.offsets.items()}
-        return {"offsets": offsets, "watermark_ms": self.watermark_ms, "conf": dict(self.conf)}
+        return {
+            "offsets": offsets,
+            "watermark_ms": self.watermark_ms,
+            "conf": dict(self.conf),
+            "steps_ms": list(self.steps_ms),
+        }
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> "Rebuild":
         offsets = {
             topic: {int(p): int(o) for p, o in ends.items()} for topic, ends in known["offsets"].items()
         }
-        return cls(offsets, int(known["watermark_ms"]), known["conf"])
+        return cls(offsets, int(known["watermark_ms"]), known["conf"], tuple(known.get("steps_ms") or ()))
 
 
 def check_nothing_is_half_done(
@@ -68,6 +84,11 @@ def start_texts(offsets: Offsets) -> dict[str, str]:
         topic: json.dumps({topic: {str(p): offset for p, offset in ends.items()}})
         for topic, ends in offsets.items()
     }
+
+
+def is_rebuilt(checkpoint: Checkpoint) -> bool:
+    reached = checkpoint.reached()
+    return reached is not None and reached.batch >= REBUILD_BATCHES - 1
 
 
 def plan_rebuild(frame: DataFrame, checkpoint: Checkpoint, rebuild: Rebuild) -> bool:
