@@ -24,6 +24,29 @@ class Mutant:
 
 
 MUTANTS: tuple[Mutant, ...] = (
+    # Taking over.
+    Mutant(
+        name="results-that-were-about-to-come",
+        file="src/headgate/statements/checkpoint.py",
+        old='        return Reached(batch, offsets, int(known["batchWatermarkMs"]), later, known["conf"])',
+        new=(
+            '        told = json.loads(self._lines("commits", batch)[1])\n'
+            '        return Reached(batch, offsets, int(told["nextBatchWatermarkMs"]), later, known["conf"])'
+        ),
+        harm="Windows that a statement was about to give when it was stopped are never given.",
+        test="tests/integration/statements/test_life.py::test_windows_that_were_about_to_close_are_not_lost",
+    ),
+    Mutant(
+        name="takes-over-what-is-under-way",
+        file="src/headgate/statements/standing.py",
+        old="        if any(offsets[topic].get(partition, 0) < end for partition, end in ends.items()):",
+        new="        if False:",
+        harm="Rows that were under way between two steps are lost to the statement that takes over.",
+        test=(
+            "tests/integration/statements/test_stages.py::"
+            "test_rows_under_way_between_steps_are_not_taken_over"
+        ),
+    ),
     # Change events as rows.
     Mutant(
         name="deletes-are-rows",

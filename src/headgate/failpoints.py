@@ -41,6 +41,7 @@ POINTS = (
     "statement-written",
     "bounded-computed",
     "bounded-written",
+    "statement-rebuilding",
 )
 HELD = ".held"
 _FOLDER = os.environ.get(VARIABLE)

@@ -97,7 +97,7 @@ class LiveQuery(StatementQuery):
     def _check(self, job: r.Job) -> None:
         """Any rows can be shown."""
 
-    def _begin(self, rebuild: Rebuild | None) -> None:
+    def _begin(self, rebuild: Rebuild | None, goes_on: bool = True) -> None:
         if rebuild is not None:
             raise AssertionError("a live query takes nothing over")
         self._row_sink.error = None

@@ -28,14 +28,11 @@ from headgate.statements.options import StatementOptions
 from headgate.statements.progress import Totals
 from headgate.statements.query import Running, StatementQuery
 from headgate.statements.recovery import reset_command
-from headgate.statements.runnable import Job, tables_read
+from headgate.statements.runnable import Job, is_stateful, tables_read
 from headgate.statements.staged import StagedQuery, check_steps, running_of
 from headgate.statements.stages import create_topics, delete_topics, stage_topics
-from headgate.statements.takeover import (
-    Rebuild,
-    reached_whole,
-    start_texts,
-)
+from headgate.statements.standing import standing_of
+from headgate.statements.takeover import Rebuild, start_texts
 from headgate.store import StatementRecord, Statements
 
 log = logging.getLogger(__name__)
@@ -284,7 +281,10 @@ class StatementLoop:
         return self._start(record, query.totals, query)
 
     def _stop(self, query: Query) -> None:
-        query.stop()
+        if isinstance(query, StagedQuery):
+            query.drain()
+        else:
+            query.stop()
 
     def _reset(self, record: StatementRecord, query: Query | None) -> None:
         if query is not None:
@@ -361,15 +361,13 @@ class StatementLoop:
         job = self._make(record)
         stages = stage_topics(record.id, job.runnable.stages)
         found: dict[str, Any] = {"tasks": self._settings.tasks, "starts": dict(options.starts or {})}
-        if stages:
-            found["steps"] = [stage.codec.mark for stage in stages.values()]
-            if options.initial_offset_from is not None:
-                raise _no_takeover(f"Statement '{record.name}'")
-            create_topics(self._access, stages.values(), self._settings.tasks)
-        between = [stage.topic for stage in stages.values()]
-        found["topics"] = self._topic_ids([*tables_read(job.runnable), *between])
         if options.initial_offset_from is not None:
             found |= self._taken_over(job, options.initial_offset_from)
+        if stages:
+            found["steps"] = [stage.codec.mark for stage in stages.values()]
+            create_topics(self._access, stages.values(), found["tasks"])
+        between = [stage.topic for stage in stages.values()]
+        found["topics"] = self._topic_ids([*tables_read(job.runnable), *between])
         return found
 
     def _taken_over(self, job: Job, name: str) -> dict[str, Any]:
@@ -379,20 +377,20 @@ class StatementLoop:
                 f"Statement '{name}' still runs: nothing can go on where it is.",
                 f"Stop it first: `headgate statement stop {name}`; then start this one again.",
             )
-        if other.settled.get("steps"):
-            raise _no_takeover(f"Statement '{name}'")
         if other.options.get("ends") is not None:
             raise StatementFailed(
                 f"Statement '{name}' ends where its topics ended: it keeps nothing to take over.",
                 "Delete this statement, and create it without initial-offset-from.",
             )
-        tasks, checkpoint = int(other.settled["tasks"]), Checkpoint(self._spark, self._checkpoint(other.id))
-        reached = reached_whole(self._access, name, _writer(other.id), tasks, checkpoint)
-        found: dict[str, Any] = {"tasks": tasks}
-        if not job.runnable.stateful:
-            return found | {"starts": start_texts(reached.offsets)}
-        rebuild = Rebuild(reached.offsets, reached.watermark_ms, reached.conf)
-        return found | {"starts": dict(other.settled.get("starts") or {}), "rebuild": rebuild.to_dict()}
+        settled: Mapping[str, Any] = {"tasks": self._settings.tasks, **other.settled}
+        steps, running = len(settled.get("steps") or ()) + 1, self._running(other, settled)
+        runnings = [running_of(running, step, steps) for step in range(1, steps + 1)]
+        standing = standing_of(self._spark, self._access, name, runnings, "rebuild" in settled)
+        found: dict[str, Any] = {"tasks": running.tasks}
+        if not is_stateful(job.runnable):
+            return found | {"starts": start_texts(standing.offsets)}
+        rebuild = standing.rebuild(job.runnable).to_dict()
+        return found | {"starts": dict(settled.get("starts") or {}), "rebuild": rebuild}
 
     def _topic_ids(self, names: list[str]) -> dict[str, str]:
         return {name: topic.id for name, topic in Topics(self._access).describe_many(names).items()}
@@ -453,17 +451,6 @@ class StatementLoop:
                 "state_bytes": progress.state_bytes,
             }
         return found
-
-
-def _no_takeover(who: str) -> StatementFailed:
-    return StatementFailed(
-        f"{who} runs in several steps: what is under way between them cannot be taken over.",
-        "Delete this statement, and create it without initial-offset-from.",
-    )
-
-
-def _writer(statement_id: str) -> str:
-    return Running(statement_id, "", 1).writer
 
 
 def _text(time_ms: int | None) -> str | None:

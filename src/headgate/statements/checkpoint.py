@@ -22,9 +22,10 @@ _KEPT, _KEPT_BATCHES = "clock", 100
 
 @dataclass(frozen=True)
 class Reached:
-    """After the last batch that Spark knows to be done: where in each topic, and how far event time was.
+    """The last batch that Spark knows to be done: where it ended in each topic, how far event time was in it.
 
-    `pending`: a later batch that was begun, if any.
+    What waited for that event time is given. The commit of a batch names a later one, for the batch to come:
+    what waits for that is not given yet. `pending`: a later batch that was begun, if any.
     """
 
     batch: int
@@ -90,9 +91,17 @@ class Checkpoint:
         for line in ends:
             for topic, partitions in (json.loads(line) if line != "-" else {}).items():
                 offsets[topic] = {int(partition): offset for partition, offset in partitions.items()}
-        watermark = json.loads(self._lines("commits", batch)[1]).get("nextBatchWatermarkMs", 0)
+        known = json.loads(metadata)
         later = next((number for number in planned if number > batch), None)
-        return Reached(batch, offsets, int(watermark), later, json.loads(metadata)["conf"])
+        return Reached(batch, offsets, int(known["batchWatermarkMs"]), later, known["conf"])
+
+    def readings(self, batch: int) -> list[tuple[str, dict[int, int]]]:
+        """Up to where each source of a batch was read: a topic that it reads twice is there twice."""
+        found: list[tuple[str, dict[int, int]]] = []
+        for line in self._lines("offsets", batch)[2:]:
+            for topic, ends in (json.loads(line) if line != "-" else {}).items():
+                found.append((topic, {int(partition): int(offset) for partition, offset in ends.items()}))
+        return found
 
     def passed(self, topic: str) -> Mapping[int, int] | None:
         """Where in a topic no batch will ever read before again; None while nothing of it was read.

@@ -3,11 +3,11 @@
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
@@ -136,15 +136,22 @@ class StatementQuery:
 
     def start(self, rebuild: Rebuild | None = None) -> None:
         """Goes on where the checkpoint is; without one, at the starts, or where the rebuild ends."""
+        self._try(lambda: self._begin(rebuild))
+
+    def rebuild(self, rebuild: Rebuild) -> None:
+        """Becomes what another one was, and does not go on yet."""
+        self._try(lambda: self._begin(rebuild, goes_on=False))
+
+    def _try(self, begin: Callable[[], None]) -> None:
         try:
-            self._begin(rebuild)
+            begin()
         except AnalysisException as error:
             said = next((line for line in str(error).splitlines() if line.strip()), "")
             raise StatementFailed(
                 f"Spark does not take the query of the statement: {said}", "Write it in another way."
             ) from error
 
-    def _begin(self, rebuild: Rebuild | None) -> None:
+    def _begin(self, rebuild: Rebuild | None, goes_on: bool = True) -> None:
         frame = self.frame()
         running = self._running
         sink = self._sink = self._open_sink(0 if rebuild is None else REBUILD_BATCHES)
@@ -158,18 +165,27 @@ class StatementQuery:
             begin(checkpoint, markers, self._access, running.writer, MARKERS)
         while rebuild is not None and plan_rebuild(frame, checkpoint, rebuild):
             frame = self._run_planned(frame)
+        if not goes_on:
+            return
         if unlogged is not None:
-            if planned is not None and not checkpoint.is_done(planned):
+            # A batch that ends because a schema was learned is run again: Spark would pass it over.
+            while planned is not None and not checkpoint.is_done(planned):
                 frame = self._run_planned(frame)
             checkpoint.write_entry(unlogged.batch, unlogged.entry)
         self._take_up(checkpoint)
         self._launch(frame, {"processingTime": f"{int(running.interval_seconds * 1000)} milliseconds"})
 
     def _run_planned(self, frame: DataFrame) -> DataFrame:
-        """The one batch that is planned; then the query again, for what follows."""
+        """The one batch that is planned; then the query again, for what follows, or for that batch with
+        what was learned."""
         self._launch(frame, {"once": True})
         assert self._query is not None
-        self._query.awaitTermination()
+        try:
+            self._query.awaitTermination()
+        except StreamingQueryException:
+            error = self.failure()
+            if error is not None:
+                raise error from None
         return self.frame()
 
     def _take_up(self, checkpoint: Checkpoint) -> None:

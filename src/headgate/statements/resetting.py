@@ -222,7 +222,7 @@ def settled_at_last(
             "its state cannot be rebuilt.",
             _INSTEAD,
         )
-    rebuild = Rebuild(before, entry_watermark_ms(last.before), entry_conf(last.entry), last.entry)
+    rebuild = Rebuild(before, entry_watermark_ms(last.before), entry_conf(last.entry), entry=last.entry)
     return {"starts": starts, "rebuild": rebuild.to_dict()}, Redo(REBUILD_BATCHES, last.entry, tasks)
 
 

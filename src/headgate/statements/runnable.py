@@ -127,6 +127,11 @@ def tables_read(found: Runnable) -> list[str]:
     return sorted(names - {stage.name for stage in found.stages})
 
 
+def is_stateful(found: Runnable) -> bool:
+    """Whether any of its queries remembers anything from batch to batch."""
+    return found.stateful or any(stage.runnable.stateful for stage in found.stages)
+
+
 @dataclass(frozen=True)
 class Output:
     """The topic that a statement writes.

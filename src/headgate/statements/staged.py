@@ -9,13 +9,15 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from headgate.errors import HeadgateError, StatementFailed
+from headgate.failpoints import failpoint
 from headgate.kafka.access import KafkaAccess
 from headgate.registry.client import SchemaSource
+from headgate.statements.checkpoint import Checkpoint, Offsets
 from headgate.statements.progress import Progress, Totals
 from headgate.statements.query import STOP_SECONDS, Running, StageQuery, StatementQuery
 from headgate.statements.runnable import Job
-from headgate.statements.stages import StageTopic, delete_done, stage_topics
-from headgate.statements.takeover import Rebuild
+from headgate.statements.stages import StageTopic, delete_done, stable_ends, stage_topics
+from headgate.statements.takeover import Rebuild, is_rebuilt
 
 
 def running_of(running: Running, step: int, steps: int) -> Running:
@@ -66,15 +68,46 @@ class StagedQuery:
 
     def start(self, rebuild: Rebuild | None = None) -> None:
         """In order. Those that run still are stopped first: all of them begin anew."""
-        if rebuild is not None:
-            raise AssertionError("a statement of several steps takes over from none")
         self.stop()
+        known = None if rebuild is None else self._rebuild(rebuild)
         for number, query in enumerate(self._queries):
             try:
-                query.start()
+                query.start(None if known is None else known.of_step(number, {}))
             except Exception as error:
                 self.stop(0)
                 raise self._in_step(number, error) from error
+
+    def _rebuild(self, rebuild: Rebuild) -> Rebuild:
+        """One step after the other, before any goes on: what is between them is what the rebuild has made."""
+        for number, (query, own) in enumerate(zip(self._queries, self._runnings, strict=True)):
+            if is_rebuilt(Checkpoint(self._spark, own.checkpoint)):
+                continue
+            before = [stage.topic for stage in self._topics[:number]]
+            try:
+                query.rebuild(rebuild.of_step(number, stable_ends(self._access, before)))
+            except Exception as error:
+                raise self._in_step(number, error) from error
+            failpoint("statement-rebuilding")
+        return rebuild
+
+    def drain(self, patience: float = STOP_SECONDS) -> None:
+        """Stops each step when it has read what those before it have written, if `patience` seconds do:
+        then nothing is under way between them, and another statement can take over."""
+        deadline = time.monotonic() + patience
+        for query, own in zip(self._queries, self._runnings, strict=True):
+            between = [stage.topic for stage in self._topics if stage.stage.name in query.reads]
+            ends = stable_ends(self._access, between)
+            while query.is_active and time.monotonic() < deadline and not self._has_read(own, ends):
+                time.sleep(0.1)
+            query.stop(max(0.0, deadline - time.monotonic()))
+
+    def _has_read(self, own: Running, ends: Offsets) -> bool:
+        reached = Checkpoint(self._spark, own.checkpoint).reached()
+        return all(
+            reached is not None and reached.offsets.get(topic, {}).get(partition, 0) >= end
+            for topic, partitions in ends.items()
+            for partition, end in partitions.items()
+        )
 
     def stop(self, patience: float = STOP_SECONDS) -> None:
         """Each between two of its batches, if all of them come to one within `patience` seconds."""

@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 
 from headgate.errors import NotFound
 from headgate.kafka.access import KafkaAccess
+from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import RESERVED, Topics
 from headgate.sql.types import quote
 from headgate.statements import runnable as r
@@ -95,6 +96,12 @@ def delete_done(
     if done != before:
         Topics(access).delete_before(topic, done)
     return done
+
+
+def stable_ends(access: KafkaAccess, topics: Collection[str]) -> dict[str, dict[int, int]]:
+    """Up to where internal topics are committed."""
+    found = Topics(access).describe_many(list(topics))
+    return Offsets(access).stable_ends(found.values()) if found else {}
 
 
 def scan_stage(

@@ -3,10 +3,14 @@
 Without state it begins at the other's offsets. With state it first becomes what the other was: one batch
 reads the topics from their beginning to those offsets, a second one brings event time to where the other's
 was, and neither writes anything. Both are planned here, in Spark's own log, so that they end exactly there.
+
+Of several steps each is rebuilt before the next one, and all of them before any goes on: those before the
+last write what they give into the topics between, where the next one reads all of it. An engine that is
+killed meanwhile finds in each checkpoint which of the two batches are done.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -31,20 +35,34 @@ class Rebuild:
     offsets: Offsets
     watermark_ms: int
     conf: Mapping[str, str]
+    #: Of a statement of several steps, the event times of those before the last, in order.
+    steps_ms: Sequence[int] = ()
     #: That of the batch that comes next, if some of it is written already: the text in the log of offsets.
     entry: str = ""
+
+    def of_step(self, number: int, between: Offsets) -> "Rebuild":
+        """What one step needs. `between`: up to where those before it have written, by internal topic."""
+        times = (*self.steps_ms, self.watermark_ms)
+        return Rebuild({**self.offsets, **between}, times[number], self.conf)
 
     def to_dict(self) -> dict[str, Any]:
         offsets = {topic: {str(p): o for p, o in ends.items()} for topic, ends in self.offsets.items()}
         found = {"offsets": offsets, "watermark_ms": self.watermark_ms, "conf": dict(self.conf)}
-        return found | ({"entry": self.entry} if self.entry else {})
+        steps = {"steps_ms": list(self.steps_ms)} if self.steps_ms else {}
+        return found | steps | ({"entry": self.entry} if self.entry else {})
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> "Rebuild":
         offsets = {
             topic: {int(p): int(o) for p, o in ends.items()} for topic, ends in known["offsets"].items()
         }
-        return cls(offsets, int(known["watermark_ms"]), known["conf"], known.get("entry", ""))
+        return cls(
+            offsets,
+            int(known["watermark_ms"]),
+            known["conf"],
+            tuple(known.get("steps_ms") or ()),
+            known.get("entry", ""),
+        )
 
 
 def reached_whole(access: KafkaAccess, name: str, writer: str, tasks: int, checkpoint: Checkpoint) -> Reached:
@@ -63,8 +81,10 @@ def reached_whole(access: KafkaAccess, name: str, writer: str, tasks: int, check
         )
     if reached is None:
         raise StatementFailed(
-            f"Statement '{name}' has read nothing yet: there is nothing to take over.",
-            "Delete this statement, and create it without initial-offset-from.",
+            f"Statement '{name}' has read nothing yet, or one of its steps has not: there is nothing to take "
+            "over.",
+            "Delete this statement, and create it without initial-offset-from; or start the other one, and "
+            "stop it when its lag is 0.",
         )
     return reached
 
@@ -75,6 +95,11 @@ def start_texts(offsets: Offsets) -> dict[str, str]:
         topic: json.dumps({topic: {str(p): offset for p, offset in ends.items()}})
         for topic, ends in offsets.items()
     }
+
+
+def is_rebuilt(checkpoint: Checkpoint) -> bool:
+    reached = checkpoint.reached()
+    return reached is not None and reached.batch >= REBUILD_BATCHES - 1
 
 
 def plan_rebuild(frame: DataFrame, checkpoint: Checkpoint, rebuild: Rebuild) -> bool:

@@ -111,6 +111,9 @@ class Bench:
             self.send_raw(topic, framed(schema_id, parsed, row), partition)
         self.flush()
 
+    def framed(self, topic: str, row: Mapping[str, Any]) -> bytes:
+        return framed(self.register(topic, EVENT_SCHEMA), fastavro.parse_schema(EVENT_SCHEMA), row)
+
     def send_later(self, topic: str, row: Mapping[str, Any], partition: int) -> None:
         """An event that goes out with the next flush."""
         schema_id = self.register(topic, EVENT_SCHEMA) if topic not in self._ids else self._ids[topic]

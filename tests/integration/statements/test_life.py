@@ -228,6 +228,37 @@ def test_one_with_state_takes_it_over_and_says_nothing_twice(life: Life, kind: s
         assert last == {"w0": 36, "w1": 37, "w2": 38, "w3": 39}
 
 
+def test_windows_that_were_about_to_close_are_not_lost(life: Life) -> None:
+    """It was stopped when event time had passed them, and before the batch that would have given them."""
+    source = life.bench.events("events", 1, Watermark("ts"))
+    plan = counts(source)
+    life.bench.send(source.name, [event(n, "ann", seconds=n * 10) for n in range(20)])
+    # Headers are learned of on the way, in a rebuild too.
+    framed = life.bench.framed(source.name, event(20, "ann", seconds=200))
+    life.bench.send_raw(source.name, framed, headers=[("trace", b"x")])
+    life.bench.flush()
+    first = life.create("first", plan, interval_seconds=86_400)
+    output = life.jobs[first].output
+    with life.engine():
+        life.until_rows(first, rows_in=21)
+        life.statements.want(first, "stopped")
+        life.until_state(first, StatementState.STOPPED)
+        assert output.topic not in life.bench.topics.describe_many([output.topic]) or not life.bench.values(
+            output.topic
+        )
+        second = life.create("second", plan, output, initial_offset_from=first)
+        life.until_state(second, StatementState.RUNNING)
+        life.bench.send(source.name, [event(99, "end", seconds=1000)])
+        life.until(
+            second,
+            lambda _: sum(value["n"] for value in life.bench.values(output.topic)) >= 21,
+            "the windows",
+        )
+    found = life.bench.values(output.topic)
+    assert sum(value["n"] for value in found) == 21
+    assert len({value["start"] for value in found}) == len(found)
+
+
 def test_state_that_needs_another_topic_cannot_be_taken_over(life: Life) -> None:
     now = Watermark("ts")
     one, two = life.bench.events("one", 1, now), life.bench.events("two", 1, now)

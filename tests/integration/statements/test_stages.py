@@ -27,6 +27,7 @@ from tests.integration.statements.plans import (
     changes_of_last,
     copies,
     copy_of,
+    counts,
     internal,
     keep_last,
     projection,
@@ -335,22 +336,77 @@ def test_other_steps_than_before_are_refused(life: Life) -> None:
         assert "in other steps now" in life.until_state(name, StatementState.FAILED).reason
 
 
-def test_steps_take_over_from_none_and_none_from_them(life: Life) -> None:
+def stopped_at_its_end(life: Life, name: str) -> None:
+    life.statements.want(name, "stopped")
+    life.until_state(name, StatementState.STOPPED)
+
+
+def test_one_query_and_several_take_over_from_each_other(life: Life) -> None:
     source = life.bench.events()
-    one, many = life.create("one", projection(source)), life.create("many", copies(source))
+    first = life.create("first", projection(source))
+    output = life.jobs[first].output
     with life.engine():
-        for name in (one, many):
-            life.until_state(name, StatementState.RUNNING)
-            life.bench.send(source.name, [event(1)])
-            life.until_rows(name, rows_out=1)
-            life.statements.want(name, "stopped")
-            life.until_state(name, StatementState.STOPPED)
-        onto = life.create("onto", copies(source), initial_offset_from=one)
+        name, sent = first, 0
+        for plan in (projection(source), copies(source), projection(source)):
+            if sent:
+                stopped_at_its_end(life, name)
+                name = life.create("next", plan, output, initial_offset_from=name)
+            life.bench.send(
+                source.name, [event(n, f"w{n % 5}", n) for n in range(sent, sent + 30)], sent % 4 // 2
+            )
+            sent += 30
+            life.until_rows(name, rows_in=30, rows_out=30)
+    assert sorted(value["id"] for value in life.bench.values(output.topic)) == list(range(sent))
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_steps_with_state_are_rebuilt_in_silence(life: Life, steps: int) -> None:
+    """Windows and then their totals, from a statement of the same steps, or from one of windows alone."""
+    source = life.bench.events("events", 1, Watermark("ts"))
+    plan = windows_then_totals(source)
+    first = life.create("first", plan if steps == 2 else counts(source))
+    output = life.jobs[first].output if steps == 2 else life.bench.output(plan)
+    with life.engine():
+        life.bench.send(source.name, [event(n, f"w{n % 3}", seconds=n * 10) for n in range(60)])
+        life.until_rows(first, rows_in=60, rows_out=3)
+        if steps == 2:
+            life.until(first, lambda _: _sum(life, output.topic) == 58, "the windows that are over")
+        stopped_at_its_end(life, first)
+        before = life.bench.records(output.topic) if steps == 2 else []
+        second = life.create("second", plan, output, initial_offset_from=first)
+        record = life.until_state(second, StatementState.RUNNING)
+        assert record.settled["rebuild"]["offsets"] == {source.name: {"0": 60}}
+        assert life.bench.records(output.topic) == before
+        # One that was started again has nothing to rebuild.
+        stopped_at_its_end(life, second)
+        life.statements.want(second, "running")
+        life.until_state(second, StatementState.RUNNING)
+        life.bench.send(source.name, [event(n, f"w{n % 3}", seconds=n * 10) for n in range(60, 120)])
+        life.until(second, lambda _: _sum(life, output.topic) == 118, "the windows of both")
+    expected: dict[str, Counter[int]] = {f"w{n}": Counter() for n in range(3)}
+    for n in range(118):
+        expected[f"w{n % 3}"][(1_700_000_000 + n * 10) // 60] += 1
+    found = life.bench.records(output.topic)
+    assert latest(found) == {who: (len(windows), sum(windows.values())) for who, windows in expected.items()}
+    for who in expected:
+        said = [value["windows"] for _, value in found if value["who"] == who]
+        assert said == sorted(set(said)), "what was said before is not said again"
+        assert steps == 2 or said[0] >= 9, "it goes on from windows that the other one has given"
+
+
+def test_rows_under_way_between_steps_are_not_taken_over(life: Life) -> None:
+    source = life.bench.events("events", 1)
+    first = life.create("first", copies(source))
+    with life.engine():
+        life.bench.send(source.name, [event(1)])
+        record = read_to_the_end(life, first, 1, 1)
+        stopped_at_its_end(life, first)
+        life.bench.send_raw(internal_topics(life, record)[1], b"a row that nobody has read")
+        life.bench.flush()
+        onto = life.create("onto", copies(source), initial_offset_from=first)
         failed = life.until_state(onto, StatementState.FAILED)
-        assert "runs in several steps" in failed.reason
+        assert "rows are under way between its steps" in failed.reason
         assert internal_topics(life, failed) == [], "nothing was made"
-        off = life.create("off", projection(source), initial_offset_from=many)
-        assert "runs in several steps" in life.until_state(off, StatementState.FAILED).reason
 
 
 def test_internal_topics_are_hidden(life: Life) -> None:
