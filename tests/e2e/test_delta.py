@@ -62,6 +62,7 @@ def test_a_table_of_two_formats(stack: Stack) -> None:
     stack.run("table", "alter", TOPIC, "--rename", "text=label", "--rewrite")
     sync(stack, feed, 4)
     wait_for("the new name", lambda: has_column(stack, "label"), 120)
+    stack.verify(TOPIC)
 
     # Another's commit in the log stops the mirror, and the mirror alone.
     version = stack.json("table", "mirror", TOPIC)["version"]

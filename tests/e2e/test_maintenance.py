@@ -1,5 +1,7 @@
 """`headgate table compact`, `expire`, `clean` and `delete`, as a user types them, while the table goes on."""
 
+from pathlib import Path
+
 from tests.e2e.commands import refused, shown
 from tests.e2e.feed import Feed
 from tests.support.stack import Stack
@@ -37,6 +39,15 @@ def test_a_table_is_packed_expired_cleaned_and_erased_from(stack: Stack) -> None
     feed.send(4)
     stack.run("table", "sync", TOPIC, "--timeout", "120s")
     assert feed.check(lambda sent: sent.value is not None and sent.value["id"] not in (3, 14, 15)) == 17
+    assert not stack.json("table", "verify", TOPIC, "--deep")["damaged"]
+    folder = Path("/" + str(shown(stack, TOPIC)["detail"]["location"]).removeprefix("file:").lstrip("/"))
+    data = next((folder / "data").rglob("*.parquet"))
+    moved = data.rename(data.with_suffix(".moved"))
+    damaged = stack.run("table", "verify", TOPIC, code=1).stdout
+    assert f"damaged: files: {data.relative_to(folder)}: is not there" in damaged
+    assert f"{TOPIC} is damaged" in damaged
+    moved.rename(data)
+    assert f"{TOPIC} is whole" in stack.run("table", "verify", TOPIC).stdout
     events = [event["kind"] for event in shown(stack, TOPIC)["events"]]
     assert {"compact done", "expire done", "clean done", "erase done", "erase failed"} <= set(events)
     stack.run("table", "disable", TOPIC, "--purge", "--yes")

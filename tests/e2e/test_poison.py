@@ -97,6 +97,7 @@ def test_poison_in_avro(stack: Stack) -> None:
     stream.send(10, version=2)
     sync(stack, stream.topic)
     stream.check(version=2)
+    stack.verify(stream.topic)
 
 
 def bad_documents(good: bytes) -> list[bytes]:
@@ -142,3 +143,4 @@ def test_poison_in_json(stack: Stack, registered: bool) -> None:
     assert Counter(shown(stack, stream.topic)) == Counter(stream.dead)
     assert sum(dead for dead, _ in told(stack, stream.topic).values()) == len(stream.dead)
     assert stack.json("dlq", "replay", stream.topic) == {"replayed": 0, "dead": len(stream.dead)}
+    stack.verify(stream.topic)

@@ -93,6 +93,7 @@ def test_it_goes_on_with_new_records(before: Before, revived: Stack) -> None:
     before.feed.send(ROWS)
     revived.run("table", "sync", before.feed.topic, "--timeout", "180s")
     assert before.feed.check() == 3 * ROWS
+    revived.verify(before.feed.topic)
 
 
 def test_down_leaves_nothing(data: Path, revived: Stack) -> None:

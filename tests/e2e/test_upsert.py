@@ -62,3 +62,4 @@ def test_a_compacted_topic_becomes_an_upsert_table(stack: Stack) -> None:
     check(stack, keyed)
     refused = stack.run("table", "changes", keyed.topic, "--from", "lately", code=1)
     assert "neither a snapshot's id nor a time" in refused.stderr
+    stack.verify(keyed.topic)

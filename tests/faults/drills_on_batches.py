@@ -85,6 +85,7 @@ def killed_at_each_step(rounds: Rounds) -> Drill:
     wait_for("another replay", lambda: store.request(again).state == "done", ENGINE_SECONDS)
     assert store.request(again).result["replayed"] == 0
     stream.check(version=3)
+    rounds.verify(stream.topic)
 
 
 def register_as(stream: Stream, version: int, schema_id: int) -> None:
@@ -121,6 +122,7 @@ def killed_at(place: str) -> Any:
         rounds.sync(stream.topic)
         stream.check(version=2)
         stream.check_dead()
+        rounds.verify(stream.topic)
 
     return drill
 
@@ -151,6 +153,7 @@ def good_in_the_first_try_and_bad_in_the_second(others: str) -> Any:
         # In the second try nobody can read them: all are dead, and none is in the table.
         stream.check(version=2)
         stream.check_dead()
+        rounds.verify(stream.topic)
 
     return drill
 
@@ -194,6 +197,7 @@ def retention_overtakes_a_batch_that_was_begun(rounds: Rounds) -> Drill:
     rounds.sync(stream.topic)
     stream.check()
     stream.check_dead()
+    rounds.verify(stream.topic)
 
 
 def wiping_scratch_between_two_runs(rounds: Rounds) -> Drill:
@@ -214,3 +218,4 @@ def wiping_scratch_between_two_runs(rounds: Rounds) -> Drill:
     rounds.sync(topic)
     ledger.check(topic, services.runtime.iceberg)
     assert len(snapshots_with_rows(services, topic)) == 2
+    rounds.verify(topic)

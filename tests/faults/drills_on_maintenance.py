@@ -37,6 +37,7 @@ def killed_on_the_way_of_an_erasure(rounds: Rounds) -> Drill:
     stream.send(4)
     rounds.sync(stream.topic)
     stream.check()
+    rounds.verify(stream.topic)
 
 
 def compacted(services: Services, topic: str) -> bool:

@@ -60,6 +60,7 @@ def killed_at_each_step_of_the_mirror(rounds: Rounds) -> Drill:
     more()
     rounds.sync(keyed.topic)
     check_delta(services, keyed)
+    rounds.verify(keyed.topic)
 
 
 def killed_between_commit_and_index_and_the_index_deleted(rounds: Rounds) -> Drill:
@@ -95,3 +96,4 @@ def killed_between_commit_and_index_and_the_index_deleted(rounds: Rounds) -> Dri
     yield delete_index
     rounds.sync(keyed.topic)
     check_keyed(keyed, services.runtime.iceberg)
+    rounds.verify(keyed.topic)

@@ -54,3 +54,4 @@ def test_the_broker_is_killed_in_a_fetch(stack: Stack) -> None:
     assert stack.store.table(stream.topic).spec.on_error is OnError.LOG
     stream.check()
     stream.check_dead()
+    stack.verify(stream.topic)

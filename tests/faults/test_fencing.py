@@ -151,6 +151,7 @@ def test_the_registry_is_down_cold_and_warm(services: Services, proxied: Proxied
         services.sync(stream.topic)
         stream.check(version=3)
         stream.check_dead()
+        services.verify(stream.topic)
 
 
 def test_an_engine_stopped_and_woken_writes_nothing_twice(services: Services, proxied: Proxied) -> None:
@@ -188,3 +189,4 @@ def test_an_engine_stopped_and_woken_writes_nothing_twice(services: Services, pr
         assert all(file.exists() for file in before)
         assert len(snapshots_with_rows(services, topic)) == 1
         ledger.check(topic, services.runtime.iceberg)
+        services.verify(topic)

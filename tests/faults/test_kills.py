@@ -83,6 +83,7 @@ class Shop:
             self._stack.run("table", "sync", topic, "--timeout", "300s")
             assert self._ledger.count(topic) >= ORDERS * 0.9
             self._ledger.check(topic, self._stack.runtime.iceberg)
+            self._stack.verify(topic)
 
 
 class Poisoned:
@@ -111,6 +112,7 @@ class Poisoned:
         self._stack.run("table", "sync", self._stream.topic, "--timeout", "300s")
         self._stream.check(version=4)
         self._stream.check_dead()
+        self._stack.verify(self._stream.topic)
 
 
 class Upserted:
@@ -143,6 +145,7 @@ class Upserted:
         assert letters == keyed.null_keys > 0
         shown = self._stack.json("table", "show", keyed.topic)["detail"]
         assert (shown["mode"], shown["unique_keys"]) == ("upsert", len(keyed.state()))
+        self._stack.verify(keyed.topic)
 
 
 @pytest.mark.soak

@@ -112,6 +112,7 @@ def test_transactions_aborted_and_one_left_open(stack: Stack, compacted: Stream)
     stream.rows += waiting + pending
     sync(stack, stream)
     stream.check()
+    stack.verify(stream.topic)
 
 
 # With fewer, its table would be ahead of it, which is the easiest to see.
@@ -143,6 +144,7 @@ def test_a_topic_created_again(stack: Stack, compacted: Stream, others: str) -> 
     stream.send(ROWS)
     sync(stack, stream)
     stream.check()
+    stack.verify(stream.topic)
     accepted = [s["headgate.accepted"] for s in summaries(stack, stream) if "headgate.accepted" in s]
     assert len(accepted) == 1
 
@@ -167,6 +169,7 @@ def test_replay_after_the_topic_was_created_again(stack: Stack, compacted: Strea
     stream.rows += rows
     stream.check(version=2)
     stream.check_dead(replayed=3)
+    stack.verify(stream.topic)
 
 
 def test_retention_overtakes_the_position(stack: Stack, compacted: Stream) -> None:
@@ -203,6 +206,7 @@ def test_retention_overtakes_the_position(stack: Stack, compacted: Stream) -> No
     assert accepted == [f"lost 0:{position.offsets[0]}-{first - 1}"]
     done = stack.run("table", "resume", stream.topic, "--accept", "lost", code=1)
     assert "has lost nothing" in done.stderr
+    stack.verify(stream.topic)
 
 
 def suspended_for(stack: Stack, stream: Stream, what: str) -> str:
@@ -229,6 +233,7 @@ def test_partitions_added_while_running(stack: Stack, compacted: Stream) -> None
     stream.check()
     position = Position.from_dict(stack.store.table(stream.topic).status.detail["position"])
     assert dict(position.offsets) == stream.ends()
+    stack.verify(stream.topic)
 
 
 def test_records_of_10_mb(stack: Stack, compacted: Stream) -> None:
@@ -252,6 +257,7 @@ def test_records_of_10_mb(stack: Stack, compacted: Stream) -> None:
     sync(stack, stream)
     stream.check()
     stream.check_dead()
+    stack.verify(stream.topic)
 
 
 def test_a_compacted_topic_with_gaps(stack: Stack, compacted: Stream) -> None:
@@ -282,6 +288,7 @@ def test_a_compacted_topic_with_gaps(stack: Stack, compacted: Stream) -> None:
     expected = {row["n"]: row for row in found}
     assert all(row == expected[row["n"]] for row in table)
     assert max(stream.ends().values()) > len(table)
+    stack.verify(stream.topic)
 
 
 def rows_of(stack: Stack, stream: Stream) -> list[dict[str, Any]]:

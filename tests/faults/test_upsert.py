@@ -41,3 +41,4 @@ def test_compaction_under_a_running_load(stack: Stack) -> None:
     assert {state for state, _ in seen} <= {"Pending", "Syncing", "Running"}
     assert compactions > (20 if SOAK else 0)
     check_keyed(keyed, stack.runtime.iceberg)
+    stack.verify(keyed.topic)

@@ -50,6 +50,10 @@ class Rounds:
     def sync(self, topic: str) -> None:
         self.services.sync(topic, ENGINE_SECONDS)
 
+    def verify(self, topic: str) -> None:
+        """The last word of a drill, besides that of its ledger."""
+        self.services.verify(topic)
+
     def arm(self, topic: str, places: Sequence[str]) -> None:
         for place in places:
             (self._folder / f"{place}@{topic}").touch()

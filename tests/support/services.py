@@ -46,6 +46,15 @@ def wait_for(what: str, done: Callable[[], Any], timeout: float = PATIENCE_SECON
     return found
 
 
+def verify(store: Store, topic: str) -> None:
+    """`headgate table verify --deep`: the table is whole, by the word of a running engine."""
+    request = store.ask(topic, "verify", {"deep": True})
+    wait_for(f"'{topic}' to be verified", lambda: store.request(request).state != "waiting")
+    answer = store.request(request)
+    assert answer.state == "done", answer.result
+    assert not answer.result["damaged"], answer.result["findings"]
+
+
 class Process:
     """A Python module in a process group of its own."""
 
@@ -166,13 +175,8 @@ class Services:
         log = self.data / f"{module.rpartition('.')[2]}.log"
         return Process(module, self.data, log, **{**self.environment, **environment})
 
-    def verify(self, topic: str, deep: bool = True) -> None:
-        """`headgate table verify`: the table is whole, by the word of a running engine."""
-        request = self.store.ask(topic, "verify", {"deep": deep})
-        wait_for(f"'{topic}' to be verified", lambda: self.store.request(request).state != "waiting")
-        answer = self.store.request(request)
-        assert answer.state == "done", answer.result
-        assert not answer.result["damaged"], answer.result["findings"]
+    def verify(self, topic: str) -> None:
+        verify(self.store, topic)
 
     def sync(self, topic: str, timeout: float = PATIENCE_SECONDS) -> None:
         """Until the engine says that it has caught up with what is there now."""

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from headgate.embedded.runtime import Runtime
 from headgate.store import Store
+from tests.support.services import verify
 
 HEADGATE = str(Path(sys.executable).parent / "headgate")
 PORTS = {f"HEADGATE_PORTS__{part}": "0" for part in ("SERVER", "BROKER", "CONNECT")}
@@ -63,6 +64,9 @@ class Stack:
     def json_output(self, *arguments: str) -> Any:
         """For commands that print rows."""
         return json.loads(self.run(*arguments, "--output", "json").stdout)
+
+    def verify(self, topic: str) -> None:
+        verify(self.store, topic)
 
     def stop(self) -> None:
         self.store.close()

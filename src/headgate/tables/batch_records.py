@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from headgate.tables.deleted_keys import Mark
-from headgate.tables.key_index import Numbers
+from headgate.tables.key_index import Numbers, Place
 from headgate.tables.orders import comparable, order_of, source_of
 from headgate.tables.origin import FIRST_STREAM, LAST_SNAPSHOT
 from headgate.tables.records import DELETE, TRUNCATE, UPSERT
@@ -25,6 +25,8 @@ class Verdict:
     #: Rows that go, by file and position, and their keys.
     doomed: dict[str, BitMap64] = field(default_factory=dict)
     doomed_ids: list[bytes] = field(default_factory=list)
+    #: Keys whose rows only a truncate removes, and what the index says of them from then on.
+    gone: list[tuple[bytes, Place]] = field(default_factory=list)
     #: Keys whose record comes after a later one.
     stale: list[bytes] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)

@@ -205,6 +205,11 @@ class KeyIndex:
         )
         return Found(kind != 0, kind == _LIVE, file, pos, partition, offset, orders)
 
+    def live_count(self) -> int:
+        """How many keys have a row: every entry is read."""
+        with self._watched():
+            return sum(len(key) == ID_LENGTH and value[0] == _LIVE for key, value in self._db.items())
+
     def path(self, file: int) -> str:
         return self._paths[file]
 

@@ -24,7 +24,7 @@ from headgate.tables.fill import filled
 from headgate.tables.generations import generation_of
 from headgate.tables.identity import KEY_COLUMN
 from headgate.tables.key_index import Entries, Found, Numbers, Place
-from headgate.tables.key_places import OFFSET, ORDER_COLUMNS, KeyPlaces, orders_of
+from headgate.tables.key_places import OFFSET, ORDER_COLUMNS, PARTITION, KeyPlaces, orders_of
 from headgate.tables.lake import FileChanges, Lake
 from headgate.tables.lane import SparkLane, Staged
 from headgate.tables.orders import comes_late, comparable, source_of
@@ -236,7 +236,7 @@ class Upserts:
             deletes=self._delete(table, verdict.doomed),
             removed=removed,
             entries=entries,
-            gone=self.places.remember(verdict.marks, origin.topic_id),
+            gone=[*verdict.gone, *self.places.remember(verdict.marks, origin.topic_id)],
             forget=() if self.places.remembers else [mark.id for mark in verdict.marks],
             truncated=verdict.truncated,
             applied=len(verdict.upserts) + len(verdict.marks),
@@ -311,12 +311,14 @@ class Upserts:
         """Every row that was there before the truncate goes."""
         rows = self.places.rows(table, table.currentSnapshot())
         order = [name for name in ORDER_COLUMNS if name in rows.columns]
-        found = rows.select(self.places.id_of(rows).alias("id"), "_file", "_pos", *order).toArrow()
+        asked = ["_file", "_pos", PARTITION, OFFSET, *order]
+        found = rows.select(self.places.id_of(rows).alias("id"), *asked).toArrow()
         doomed = set(verdict.doomed_ids)
         for row, theirs in zip(found.to_pylist(), orders_of(found), strict=True):
             later = comparable(theirs, verdict.truncate or b"") and theirs > (verdict.truncate or b"")
             if not later and row["id"] not in doomed:
                 verdict.doom(row["id"], row["_file"], row["_pos"])
+                verdict.gone.append((row["id"], Place(None, 0, row[PARTITION], row[OFFSET], theirs)))
 
     def _hold_columns(self, verdict: Verdict, table: Any) -> None:
         """Columns that only some tables need: for the keys of rows whose own columns say another, and for

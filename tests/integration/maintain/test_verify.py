@@ -1,6 +1,7 @@
 """Each kind of damage that is planted in a table is found, and a whole table of each mode is found whole."""
 
 import binascii
+import json
 import shutil
 import struct
 from collections.abc import Callable, Iterator
@@ -15,15 +16,17 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from headgate.catalog.client import catalog_properties
 from headgate.delta.files import files_at
 from headgate.maintain.verify import Known, Verifier
 from headgate.maintain.verify_files import snapshot_files
-from headgate.model import OPERATION_KEY, Deletes, TableFormat, TableMode
+from headgate.model import FROM_KEY, OPERATION_KEY, POSITION_KEY, Batch, Deletes, TableFormat, TableMode
 from headgate.tables.key_index import Place
-from headgate.tables.lake import FileChanges
+from headgate.tables.lake import FileChanges, Lake
 from headgate.tables.lane import SparkLane
 from headgate.tables.materialize import Materializer
 from headgate.tables.mirror import DeltaMirror
+from headgate.tables.position import read_position
 from tests.integration.tables.drive import NUMBER, Drive, values
 from tests.support.keyed import Keyed
 
@@ -33,11 +36,17 @@ class Verified:
 
     def __init__(self, drive: Drive, spark: SparkSession) -> None:
         self.drive, self.spark = drive, spark
-        lane = SparkLane(spark, {"kafka.bootstrap.servers": drive.runtime.kafka})
-        self._verifier = Verifier(spark, drive.lake, lane, drive.source, files_at)
+        self.reopen()
         self.materializer: Materializer = drive.materializer()
         self.materializer._mirror = DeltaMirror(spark, drive.lake, drive.topic)
         self.steps: list[str] = []
+
+    def reopen(self) -> None:
+        """With a catalog's client that remembers no table."""
+        runtime = self.drive.runtime
+        lane = SparkLane(self.spark, {"kafka.bootstrap.servers": runtime.kafka})
+        lake = Lake(self.spark, catalog_properties(runtime.iceberg, token=runtime.catalog_key), "local")
+        self._verifier = Verifier(self.spark, lake, lane, self.drive.source, files_at)
 
     @property
     def table(self) -> Any:
@@ -106,6 +115,26 @@ def without_an_add(data: bytes) -> bytes:
     lines = data.decode().splitlines(keepends=True)
     at = next(number for number, line in enumerate(lines) if line.startswith('{"add"'))
     return "".join(lines[:at] + lines[at + 1 :]).encode()
+
+
+def with_a_range_skipped(data: bytes) -> bytes:
+    """The newest batch says that it began behind the first of its records."""
+    metadata = json.loads(data)
+    current = metadata["current-snapshot-id"]
+    (summary,) = (one["summary"] for one in metadata["snapshots"] if one["snapshot-id"] == current)
+    begun = json.loads(summary[FROM_KEY])
+    partition = next(p for p, end in json.loads(summary[POSITION_KEY])["offsets"].items() if end > 1)
+    begun["offsets"][partition] += 1
+    summary[FROM_KEY] = json.dumps(begun)
+    return json.dumps(metadata).encode()
+
+
+def metadata_of(verified: Verified) -> Path:
+    return path_of(verified.table.operations().current().metadataFileLocation())
+
+
+def states_of(report: dict[str, Any]) -> dict[str, str]:
+    return {check["name"]: check["state"] for check in report["checks"]}
 
 
 def append_twice(verified: Verified) -> None:
@@ -199,9 +228,48 @@ def test_damage_to_an_append_table_is_found(append: Verified) -> None:
     added = max(path for path in log.glob("*.json") if b'{"add"' in path.read_bytes())
     with damaged(added, without_an_add):
         assert append.found(deep=False) == {"delta"}
+    metadata = metadata_of(append)
+    # Hadoop's own checksum lies beside it.
+    checksum = metadata.with_name(f".{metadata.name}.crc")
+    with damaged(checksum, lambda _: None), damaged(metadata, with_a_range_skipped):
+        append.reopen()
+        assert append.found(deep=False) == {"offsets"}
+    append.reopen()
     assert append.found() == set()
     append_twice(append)
     assert append.found() == {"records"}
+
+
+def test_rows_that_are_gone_are_found_after_a_restart_too(append: Verified) -> None:
+    """Before its first batch an engine does not know how records are read."""
+    append.materializer = append.drive.materializer()
+    append.materializer.open(append.drive.view())
+    assert append.materializer.record_plan is None
+    assert append.found() == set()
+    file, _ = append.live()[0]
+    table = append.table
+    gone = FileChanges(removed=(file,))
+    append.drive.lake.change(
+        table, append.drive.topic, gone, {OPERATION_KEY: "replay"}, table.currentSnapshot()
+    )
+    assert append.found() == {"records"}
+
+
+def test_records_that_kafka_has_lost_are_no_damage(append: Verified) -> None:
+    """Compaction removes some of them, an unclean election of a leader replaces them."""
+    drive = append.drive
+    drive.topics.configure(drive.topic, {"cleanup.policy": "compact"})
+    assert states_of(append.verify())["records"] == "skipped"
+    drive.topics.configure(drive.topic, {"cleanup.policy": "delete"})
+    table = append.table
+    position = read_position(table, drive.topic)
+    assert position is not None
+    back = {partition: max(0, offset - 1) for partition, offset in position.offsets.items()}
+    end = position.in_new_era(position.cluster_id, position.topic_id, back)
+    drive.lake.commit(table, drive.topic, FileChanges(), Batch(position, end), table.currentSnapshot())
+    report = append.verify()
+    assert not report["damaged"], report["findings"]
+    assert states_of(report)["records"] == "skipped"
 
 
 def test_damage_to_an_upsert_table_is_found(upsert: Verified) -> None:
@@ -233,6 +301,11 @@ def test_damage_to_an_upsert_table_is_found(upsert: Verified) -> None:
         places.index.put([(key, wrong)], places.index.reflects)
         assert upsert.found() == {"index"}
     places.index.put([(key, place)], places.index.reflects)
+    # A key that the table does not have, with the place of another one's row.
+    nobody = bytes(reversed(key))
+    places.index.put([(nobody, place)], places.index.reflects)
+    assert upsert.found() == {"index"}
+    places.index.put((), places.index.reflects, forget=[nobody])
     assert upsert.found() == set()
     append_twice(upsert)
     assert "keys" in upsert.found()
