@@ -752,6 +752,17 @@ MUTANTS: tuple[Mutant, ...] = (
         test="tests/integration/kafka/test_transactional.py::test_a_batch_that_is_repeated_does_nothing",
     ),
     Mutant(
+        name="batch-of-another-history-is-done",
+        file="src/headgate/kafka/transactional.py",
+        old="            if others or (own.batch == last.batch and own.entry != last.entry):\n",
+        new="            if False:\n",
+        harm="Rows of an engine that has not seen what another one wrote are left out.",
+        test=(
+            "tests/integration/kafka/test_transactional.py::"
+            "test_a_batch_of_another_checkpoint_or_plan_is_not_taken_for_done"
+        ),
+    ),
+    Mutant(
         name="markers-of-another-checkpoint-ignored",
         file="src/headgate/statements/recovery.py",
         old="    if any(marker.checkpoint not in (None, own) for marker in known):\n",

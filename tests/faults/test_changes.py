@@ -219,6 +219,10 @@ class Changes(Drill):
         rows = self.left(name) if retract else self.rows(name, changes)
         return plain([row for row in rows if NOBODY not in row])
 
+    def share_sent(self) -> float:
+        every = sum(len(getattr(made.facts, table)) for made in self.told for table in FACTS.tables)
+        return sum(sum(made.sent.values()) for made in self.told) / every
+
     def replaces_rows(self, name: str) -> bool:
         return any(
             name in made.cases and made.cases[name].changes and name not in made.retract for made in self.told

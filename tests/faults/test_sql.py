@@ -41,6 +41,8 @@ AT_ONCE = 2 if SOAK else 1
 # Twenty statements on two cores take their time.
 PATIENCE_SECONDS = 400.0
 KILLS = 1
+# For how long batches are awaited that a copy of a checkpoint does not know.
+MORE_SECONDS = 120.0
 # In how many sets of the soak statements are given a copy of their checkpoint that was made a while before.
 RESTORED_SETS = 0.5 if SOAK else 0.0
 SCHEMA: dict[str, Any] = {
@@ -227,6 +229,14 @@ class Drill:
         assert not [record.reason for record in records if record.state.value == "Failed"]
         return all((record.detail.get("batches") or 0) > 0 for record in records)
 
+    def share_sent(self) -> float:
+        """Of the rows that are in time. What comes after copies were made, they do not know."""
+        topics = self.topics()
+        return sum(topic.sent for topic in topics) / sum(len(topic.events) for topic in topics)
+
+    def batches(self) -> int:
+        return sum(record.detail.get("batches") or 0 for record in self.statements.all())
+
     def copy_checkpoints(self) -> None:
         shutil.rmtree(self.copies, ignore_errors=True)
         shutil.copytree(self.checkpoints, self.copies)
@@ -377,9 +387,14 @@ def kill_at_random(services: Services, kind: type[Drill], sets: int, at_once: in
                 with engine(services) as process:
                     until = time.monotonic() + chance.uniform(8, 30)
                     keeps = restores and not kill
-                    while time.monotonic() < until or (keeps and not drill.have_run()):
-                        # What all of them have read is behind the copies, the rest is for the next run.
-                        if not keeps or chance.random() < 0.3:
+                    # And the copies are behind what is written now.
+                    least = drill.batches() + 2 * len(drill.leaves_out) if restores and kill else 0
+                    while (
+                        time.monotonic() < until
+                        or (keeps and not drill.have_run())
+                        or (drill.batches() < least and time.monotonic() < until + MORE_SECONDS)
+                    ):
+                        if not keeps or drill.share_sent() < 0.5:
                             drill.send_some()
                         time.sleep(chance.uniform(0.1, 4))
                     if among_late:

@@ -27,7 +27,7 @@ from headgate.kafka.markers import (
     read_marker,
 )
 from headgate.kafka.records import committed_records
-from headgate.kafka.transactional import Row, TransactionalWriter, end_open
+from headgate.kafka.transactional import Row, TransactionalWriter, end_open, take_over_markers
 from tests.integration.kafka.writing import ROWS
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
@@ -103,6 +103,25 @@ def test_a_batch_that_is_repeated_does_nothing(broker: Broker, topic: str, name:
     with open_writer(broker, name) as third:
         assert third.committed() == 4
     assert values(broker, topic) == [b"three"]
+
+
+def test_a_batch_of_another_checkpoint_or_plan_is_not_taken_for_done(
+    broker: Broker, topic: str, name: str
+) -> None:
+    """A statement looks at the markers when it starts: what is other later was written by another engine."""
+    with open_writer(broker, name) as writer:
+        assert writer.write(Marker(7, "one", "entry 7", "entry 6"), topic, [Row(b"k", b"seven")])
+        assert not writer.write(Marker(7, "one", "entry 7", "entry 6"), topic, [Row(b"k", b"again")])
+        # The batch before it is done where this one is.
+        assert not writer.write(Marker(6, "one", "entry 6"), topic, [Row(b"k", b"six")])
+        for other in (Marker(0, "two", "entry 0"), Marker(7, "one", "entry 7b"), Marker(5, "one", "entry 5")):
+            with pytest.raises(StaleBatch, match="batch 7 of another run"):
+                writer.write(other, topic, [Row(b"k", b"never")])
+        writer.replace_marker(Marker(-1, "two"))
+    assert take_over_markers(broker.bootstrap, name, 2, MARKERS) == [Marker(-1, "two"), None]
+    with open_writer(broker, name) as again:
+        assert again.write(Marker(0, "two", "entry 0"), topic, [Row(b"k", b"zero")])
+    assert values(broker, topic) == [b"seven", b"zero"]
 
 
 def test_tasks_and_names_have_markers_of_their_own(broker: Broker, topic: str, name: str) -> None:
