@@ -367,7 +367,10 @@ class Executor:
 
     def _output(self, table: TableInfo, planned: Plan) -> Output:
         found = output_of(table, self._tables.declared(table.name))
-        return replace(found, in_place=planned.in_place and not found.key and found.changelog == "append")
+        if found.key or found.changelog != "append" or not planned.in_place:
+            return found
+        (source,) = planned.tables
+        return replace(found, in_place=len(self._topics.describe(source).partitions))
 
     def _checked(self, planned: Plan) -> Plan:
         """Whether the secrets that it names are there."""

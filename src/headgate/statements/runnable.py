@@ -147,9 +147,9 @@ class Output:
     changelog: Changelog = "append"
     format: Literal["avro", "json"] = "avro"
     partitions: int = 4
-    #: Whether records go to the partition that theirs were in, one after the other as they were: a topic of
-    #: rows that were left out of another one is then no less in order than that.
-    in_place: bool = False
+    #: Of how many partitions the records were that its rows are, if each is to go where its own was, one
+    #: after the other: a topic with a part of the rows of another is then no less in order. 0: it is not.
+    in_place: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "columns": self.columns.jsonValue(), "key": list(self.key)}

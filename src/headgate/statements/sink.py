@@ -274,9 +274,10 @@ class TopicSink(Sink):
         made = checked.select(*found, *(quote(name) for name in kept))
         if self._encoding.spread is None:
             return made
-        place = f.col(quote(r.PARTITION)) if self._output.in_place else f.hash("value")
-        placed = f.pmod(place, f.lit(self._encoding.spread)).cast("int")
-        return made.select("*", placed.alias("partition"))
+        place = f.pmod(f.hash("value"), f.lit(self._encoding.spread)).cast("int")
+        if self._output.in_place:
+            place = same_place(self._output.in_place, self._encoding.spread)
+        return made.select("*", place.alias("partition"))
 
     def _column(
         self, field: t.StructField, kinds: Mapping[str, t.DataType], deleted: Column | None
@@ -292,6 +293,16 @@ class TopicSink(Sink):
         refused = column.isNull() if deleted is None or in_key else column.isNull() & ~deleted
         said = f"{NULL_IN} '{field.name}' of topic '{self._output.topic}', which takes none"
         return f.when(refused, f.raise_error(f.lit(said))).otherwise(column).alias(field.name)
+
+
+def same_place(before: int, now: int) -> Column:
+    """The partition of a topic with `now` of them for a record that was in one of `before`.
+
+    None is left empty, or event time would wait for it: where there are more, several share the rows of one.
+    """
+    partition = f.pmod(f.col(quote(r.PARTITION)), f.lit(min(before, now)))
+    sharing = f.floor((f.lit(now - 1) - partition) / before) + 1
+    return (partition + before * f.pmod(f.hash("value"), sharing)).cast("int")
 
 
 def _op_header(said: bool) -> Column:

@@ -127,7 +127,7 @@ def test_a_job_that_ends_is_written_once_whatever_fails(
 
     def fails(place: str) -> None:
         passed.append(place)
-        if passed.count(place) < 4:
+        if passed.count(place) < 3:
             raise RuntimeError(f"dies at {place}")
 
     monkeypatch.setattr(bounded, "failpoint", fails)
@@ -139,8 +139,8 @@ def test_a_job_that_ends_is_written_once_whatever_fails(
     jobs.statements.want(name, "running")
     with jobs.engine():
         (record,) = jobs.until([name], StatementState.COMPLETED)
-    assert passed.count("bounded-computed") == 4
-    assert passed.count("bounded-written") > 3
+    assert passed.count("bounded-computed") == 3
+    assert passed.count("bounded-written") >= 2, "each after a round of transactions"
     written = Counter(row["id"] for row in bench.values(f"all.{bench.name}"))
     assert written == Counter(100 * partition + n for partition in (0, 1) for n in range(20))
     assert record.detail["rows_out"] == 40

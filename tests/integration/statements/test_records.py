@@ -6,12 +6,13 @@ from typing import Any
 
 import fastavro
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from headgate.errors import IncompatibleSchema, InvalidRequest, StatementFailed
 from headgate.registry.schemas import SchemaType
 from headgate.statements.runnable import Output
+from headgate.statements.sink import same_place
 from tests.integration.statements.bench import EVENT_SCHEMA, Bench, event, framed
 from tests.integration.statements.plans import Plan, Table, keep_last, projection
 
@@ -258,3 +259,14 @@ def test_what_does_not_fit_its_topic_is_refused(bench: Bench) -> None:
     bench.register(output.topic, other)
     with pytest.raises(IncompatibleSchema, match=output.topic):
         bench.query(plain, output).start()
+
+
+@pytest.mark.parametrize(("before", "now"), [(4, 4), (2, 5), (1, 3), (5, 2), (3, 4)])
+def test_rows_go_where_their_records_were_and_no_partition_is_left_empty(
+    spark: SparkSession, before: int, now: int
+) -> None:
+    rows = spark.range(400).selectExpr(f"int(id % {before}) AS `$partition`", "CAST(id AS string) AS value")
+    found = rows.select("$partition", same_place(before, now).alias("place")).distinct().collect()
+    assert {row["place"] for row in found} == set(range(now))
+    for row in found:
+        assert row["$partition"] % min(before, now) == row["place"] % min(before, now)
