@@ -158,6 +158,7 @@ def die_when_written(services: Services, folder: Path) -> None:
 
 def taken_over(statements: Statements, name: str) -> str:
     """The name of a statement that goes on where this one stands, which is stopped at work."""
+    wait_for("its last step to write", lambda: statements.get(name).detail.get("rows_out"), 180)
     statements.want(name, "stopped")
     wait_for("it to be stopped", lambda: statements.get(name).state.value == "Stopped", 120)
     script, found = statements.get(name).script, f"{name}-next"

@@ -19,6 +19,9 @@ from headgate.statements.runnable import Job
 from headgate.statements.stages import StageTopic, delete_done, stable_ends, stage_topics
 from headgate.statements.takeover import Rebuild, is_rebuilt
 
+# How long steps may read what is between them when their owner stops them.
+DRAIN_SECONDS = 60.0
+
 
 def running_of(running: Running, step: int, steps: int) -> Running:
     """What one of its queries needs. The last has what a statement of one query would have, the others have
@@ -90,7 +93,7 @@ class StagedQuery:
             failpoint("statement-rebuilding")
         return rebuild
 
-    def drain(self, patience: float = STOP_SECONDS) -> None:
+    def drain(self, patience: float = DRAIN_SECONDS) -> None:
         """Stops each step when it has read what those before it have written, if `patience` seconds do:
         then nothing is under way between them, and another statement can take over."""
         deadline = time.monotonic() + patience
@@ -102,11 +105,13 @@ class StagedQuery:
             query.stop(max(0.0, deadline - time.monotonic()))
 
     def _has_read(self, own: Running, ends: Offsets) -> bool:
-        reached = Checkpoint(self._spark, own.checkpoint).reached()
-        return all(
-            reached is not None and reached.offsets.get(topic, {}).get(partition, 0) >= end
-            for topic, partitions in ends.items()
-            for partition, end in partitions.items()
+        checkpoint = Checkpoint(self._spark, own.checkpoint)
+        reached = checkpoint.reached()
+        readings = [] if reached is None else checkpoint.readings(reached.batch)
+        return ends.keys() <= {topic for topic, _ in readings} and all(
+            read.get(partition, 0) >= end
+            for topic, read in readings
+            for partition, end in ends.get(topic, {}).items()
         )
 
     def stop(self, patience: float = STOP_SECONDS) -> None:
