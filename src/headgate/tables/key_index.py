@@ -205,10 +205,12 @@ class KeyIndex:
         )
         return Found(kind != 0, kind == _LIVE, file, pos, partition, offset, orders)
 
-    def live_count(self) -> int:
-        """How many keys have a row: every entry is read."""
-        with self._watched():
-            return sum(len(key) == ID_LENGTH and value[0] == _LIVE for key, value in self._db.items())
+    def live(self) -> Iterator[tuple[str, int]]:
+        """The file and position of every key that has a row: all entries are read."""
+        for key, value in self._db.items():
+            if len(key) == ID_LENGTH and value[0] == _LIVE:
+                entry = np.frombuffer(value[:_SIZE], _ENTRY)[0]
+                yield self._paths[int(entry["file"])], int(entry["pos"])
 
     def path(self, file: int) -> str:
         return self._paths[file]

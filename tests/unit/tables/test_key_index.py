@@ -52,7 +52,9 @@ def test_files_keep_their_numbers_when_more_come_after_a_restart(index: KeyIndex
 
 def test_a_deleted_key_is_known_and_has_no_row(index: KeyIndex) -> None:
     index.put((), FIRST, rows=[rows("one.parquet", A, B)])
+    assert list(index.live()) == [("one.parquet", 0), ("one.parquet", 1)]
     index.put([(A, Place(None, 0, 3, 200, b"order"))], SECOND, forget=[B])
+    assert list(index.live()) == []
     for found in (index, reopened(index)):
         assert found.get([A, B]) == [Place(None, 0, 3, 200, b"order"), None]
         assert found.find([A]).known.tolist() == [True]
