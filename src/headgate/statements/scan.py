@@ -23,7 +23,9 @@ _NEVER = "1000000 days"
 _DELAY_KEY = "spark.watermarkDelayMs"
 # Records of partitions that were not there when the scan was made.
 OTHERS = "others"
-ROWS, BAD = "rows", "bad"
+ROWS, BAD, AHEAD = "rows", "bad", "ahead"
+# A time that is so far ahead of the wall clock is somebody's mistake: it must not make others late.
+_FAR_AHEAD = "INTERVAL 1 HOUR"
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,11 @@ def _watched(
     partition = f.col(quote(r.PARTITION))
     seen = [f.count(f.lit(1)).alias(ROWS), f.count_if("`$bad`").alias(BAD)]
     if watermark is not None:
-        millis = f.unix_millis(f.col(quote(watermark.column)))
+        moment = f.col(quote(watermark.column))
+        is_far = moment > f.expr(f"current_timestamp() + {_FAR_AHEAD}")
+        millis = f.when(~is_far, f.unix_millis(moment))
         seen += [f.max(f.when(partition == p, millis)).alias(str(p)) for p in partitions]
+        seen.append(f.count_if(is_far).alias(AHEAD))
         seen.append(f.count_if(~partition.isin(*partitions)).alias(OTHERS))
     return rows.observe(name, *seen)
 
