@@ -916,6 +916,47 @@ MUTANTS: tuple[Mutant, ...] = (
         test="tests/unit/statements/test_event_time.py::test_another_run_takes_up_what_was_seen",
     ),
     Mutant(
+        name="clock-of-the-producers",
+        file="src/headgate/statements/step.py",
+        old="            if not self._is_dated_by_broker(topic):\n",
+        new="            if False:\n",
+        harm="A producer's backfill after a pause is late, and dropped.",
+        test=(
+            "tests/integration/statements/test_watermarks.py::"
+            "test_the_wall_clock_closes_a_topic_that_the_broker_dates_and_no_other"
+        ),
+    ),
+    Mutant(
+        name="clock-past-open-transactions",
+        file="src/headgate/statements/step.py",
+        old="            elif self.has_read({topic: self._topics.last_ends(self._topics.describe(topic))}):",
+        new="            elif self.has_read(self.ends()):",
+        harm="Records of a transaction that was open when the clock was looked at are late, and dropped.",
+        test=(
+            "tests/integration/statements/test_watermarks.py::"
+            "test_the_wall_clock_closes_a_topic_that_the_broker_dates_and_no_other"
+        ),
+    ),
+    Mutant(
+        name="mistaken-time-moves-event-time",
+        file="src/headgate/statements/scan.py",
+        old="        millis = f.when(~is_far, f.unix_millis(moment))",
+        new="        millis = f.unix_millis(moment)",
+        harm="One record with a wrong date makes all others late.",
+        test="tests/integration/statements/test_watermarks.py::test_a_time_far_ahead_moves_nothing_and_is_counted",
+    ),
+    Mutant(
+        name="late-groups-for-rows",
+        file="src/headgate/statements/query.py",
+        old="        self._late_before.set(self._event_time.batch_ran(self._query, number))\n",
+        new="        self._event_time.batch_ran(self._query, number)\n",
+        harm="Thousands of rows are dropped, and a handful is counted.",
+        test=(
+            "tests/integration/statements/test_watermarks.py::"
+            "test_late_rows_are_counted_as_rows_though_they_are_gathered_before"
+        ),
+    ),
+    Mutant(
         name="window-closed-before-its-end",
         file="src/headgate/sql/operators.py",
         old="        return latest - (latest - self.start_ms) % step + self.size_ms",
@@ -926,8 +967,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="late-rows-uncounted",
         file="src/headgate/statements/progress.py",
-        old='            self.late_rows += operator.get("numRowsDroppedByWatermark") or 0',
-        new="            del operator",
+        old="    return rows + others\n",
+        new="    return rows\n",
         harm="Late rows are dropped and nobody is told.",
         test="tests/unit/statements/test_progress.py::test_totals_go_on",
     ),

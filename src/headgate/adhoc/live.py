@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -18,7 +19,7 @@ from headgate.sql.planner import Plan
 from headgate.sql.types import quote
 from headgate.statements import runnable as r
 from headgate.statements.checkpoint import Checkpoint
-from headgate.statements.closing import Closer, Ends
+from headgate.statements.closing import Closer
 from headgate.statements.query import Running, StatementQuery
 from headgate.statements.staged import StagedQuery
 from headgate.statements.stages import StageTopic, create_topics, delete_topics
@@ -187,7 +188,7 @@ def _watch(query: LiveQuery | StagedLiveQuery, results: Results, flush_seconds: 
         time.sleep(LOOK_SECONDS)
 
 
-def _at_once(ends: Callable[[], Ends]) -> Future[Ends]:
-    asked: Future[Ends] = Future()
-    asked.set_result(ends())
+def _at_once(ask: Callable[[], Any]) -> Future[Any]:
+    asked: Future[Any] = Future()
+    asked.set_result(ask())
     return asked

@@ -14,6 +14,8 @@ from headgate.errors import InvalidRequest, NotFound, ServerUnavailable, Stateme
 
 POLL_SECONDS = 0.25
 PATIENCE_SECONDS = 120.0
+# What is closed is read first, however much that is; the request stays if nobody waits for it.
+FINISH_SECONDS = 3600.0
 
 app = typer.Typer(help="Statements that run.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -33,10 +35,8 @@ def list_statements(data: DataOption = None, json: JsonOption = False) -> None:
 
 
 def print_statements(found: list[dict[str, Any]]) -> None:
-    rows = [
-        (s["name"], s["state"], s["rows_in"], s["rows_out"], s["late_rows"], s["lag"], s["reason"] or "")
-        for s in found
-    ]
+    keys = ("name", "state", "rows_in", "rows_out", "late_rows", "lag")
+    rows = [(*(s[key] for key in keys), s["reason"] or s["waiting"] or "") for s in found]
     print_table("Statements", ("NAME", "STATE", "ROWS IN", "ROWS OUT", "LATE", "LAG", "REASON"), rows)
 
 
@@ -53,8 +53,9 @@ def show(name: NameArgument, data: DataOption = None, json: JsonOption = False) 
         ("reason", found["reason"] or "–"),
         ("since", f"{age(found['age'])} ago"),
         ("wanted", found["desired"]),
+        ("waiting", found["waiting"] or "–"),
     ]
-    detail = dict(found["detail"])
+    detail = {key: value for key, value in found["detail"].items() if key != "waiting"}
     steps, finished = detail.pop("steps", None), detail.pop("finished", None)
     if finished is not None and finished["watermark"] is not None:
         detail["finished"] = f"rows before {finished['watermark']} are late since"
@@ -169,7 +170,13 @@ def finish(name: NameArgument, no_wait: NoWaitOption = False, data: DataOption =
         if no_wait:
             say(f"{name} is to close what has come")
             return
-        _wait(client, name, "to close what has come", lambda found: _has_finished(found, request))
+        _wait(
+            client,
+            name,
+            "to close what has come",
+            lambda found: _has_finished(found, request),
+            FINISH_SECONDS,
+        )
         watermark = client.get("statements", name)["detail"]["finished"]["watermark"]
     say(f"{name} has written all that it had read")
     if watermark is not None:
@@ -203,13 +210,19 @@ def _has_finished(found: dict[str, Any], request: str) -> bool:
     return bool((found["detail"].get("finished") or {}).get("request") == request)
 
 
-def _wait(client: Client, name: str, what: str, done: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+def _wait(
+    client: Client,
+    name: str,
+    what: str,
+    done: Callable[[dict[str, Any]], bool],
+    patience: float = PATIENCE_SECONDS,
+) -> dict[str, Any]:
+    deadline = time.monotonic() + patience
     with progress(f"{name}: waiting for it {what}"):
         while not done(found := client.get("statements", name)):
             if time.monotonic() > deadline:
                 raise ServerUnavailable(
-                    f"Statement '{name}' is {found['state']} still, after {PATIENCE_SECONDS:.0f} s.",
+                    f"Statement '{name}' is {found['state']} still, after {patience:.0f} s.",
                     "Does the engine run? See `headgate status`.",
                 )
             time.sleep(POLL_SECONDS)

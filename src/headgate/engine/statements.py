@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from headgate.backoff import Backoff
 from headgate.config import Statements as StatementSettings
 from headgate.engine.reset import Resetter
-from headgate.errors import StatementFailed, TerminalError, TransientError
+from headgate.errors import HeadgateError, StatementFailed, TerminalError, TransientError
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.topics import Topics, is_reserved
 from headgate.kafka.transactional import end_open
@@ -33,6 +33,7 @@ from headgate.statements.staged import StagedQuery, check_steps, running_of
 from headgate.statements.stages import create_topics, delete_topics, stage_topics
 from headgate.statements.standing import standing_of
 from headgate.statements.takeover import Rebuild, start_texts
+from headgate.statements.waiting import why_nothing_comes
 from headgate.store import StatementRecord, Statements
 
 log = logging.getLogger(__name__)
@@ -218,7 +219,7 @@ class StatementLoop:
         answered = (task.answered or record.detail.get("finished") or {}).get("request")
         try:
             closed = task.closer.look(query.queries, None if request == answered else request)
-        except TransientError as error:
+        except HeadgateError as error:
             log.warning("Statement '%s' is closed later: %s", record.name, error)
             return
         if closed is not None:
@@ -450,6 +451,13 @@ class StatementLoop:
                 "state_rows": progress.state_rows,
                 "state_bytes": progress.state_bytes,
             }
+            if not isinstance(query, BoundedQuery):
+                found["waiting"] = why_nothing_comes(
+                    [step.standing() for step in query.queries],
+                    query.totals,
+                    sorted(found["offsets"]),
+                    not any(any(ends.values()) for ends in found["offsets"].values()),
+                )
         return found
 
 

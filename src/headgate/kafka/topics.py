@@ -164,6 +164,19 @@ class Topics:
         except KafkaException as error:
             raise self._link.failure(error, f"delete records of topic '{name}'") from error
 
+    def is_dated_by_broker(self, name: str) -> bool:
+        """Whether its records have the time at which they were appended, and not their producer's."""
+        return self.config(name)["message.timestamp.type"] == "LogAppendTime"
+
+    def last_ends(self, topic: Topic) -> dict[int, int]:
+        """One past the last record of each partition, those of open transactions included."""
+        places = {TopicPartition(topic.name, partition): LATEST for partition in topic.partitions}
+        try:
+            asked = self._link.admin.list_offsets(places, request_timeout=self._timeout)
+            return {place.partition: int(future.result().offset) for place, future in asked.items()}
+        except KafkaException as error:
+            raise self._link.failure(error, f"look up the ends of topic '{topic.name}'") from error
+
     def config(self, name: str) -> dict[str, str]:
         """All of the topic's configuration, defaults included."""
         return {key: _text(entry) for key, entry in self._config(name).items()}

@@ -98,6 +98,10 @@ _STATEMENT_NUMBERS = {
     "late_rows": ("late_rows_total", "Rows that came behind the watermark and were left out."),
     "bad_rows": ("bad_rows_total", "Records that could not be decoded and were left out."),
     "events_without_row": ("events_without_row_total", "Change events that have no after-image."),
+    "ahead_rows": (
+        "ahead_rows_total",
+        "Rows more than an hour ahead of the wall clock.",
+    ),
     "lag": ("lag_offsets", "Offsets of its topics that a statement has not read yet."),
     "state_rows": ("state_rows", "Rows in a statement's state."),
     "state_bytes": ("state_bytes", "Memory that a statement's state takes."),

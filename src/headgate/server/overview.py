@@ -8,7 +8,7 @@ from typing import Any
 
 from headgate import __version__
 from headgate.embedded.runtime import Runtime
-from headgate.model import OnError, Start, StartKind
+from headgate.model import OnError, Start, StartKind, StatementState
 from headgate.store import Integrations, ProcessRecord, StatementRecord, Statements, Store, TableRecord
 
 PROCESSES = ("broker", "server", "engine", "query")
@@ -127,6 +127,7 @@ STATEMENT_NUMBERS = (
     "late_rows",
     "bad_rows",
     "events_without_row",
+    "ahead_rows",
     "lag",
     "state_rows",
     "state_bytes",
@@ -144,6 +145,7 @@ def statement(record: StatementRecord) -> dict[str, Any]:
         "desired": record.desired,
         **{name: record.detail.get(name) for name in (*STATEMENT_NUMBERS, "watermark")},
         "position": record.detail.get("offsets"),
+        "waiting": record.detail.get("waiting") if record.state is StatementState.RUNNING else None,
         "updated_at": record.updated_at,
     }
 

@@ -17,6 +17,7 @@ from pyspark.sql import types as T  # noqa: N812
 from headgate.errors import InvalidRequest
 from headgate.sql.durations import format_ms
 from headgate.sql.functions.masks import pads, secret_columns
+from headgate.sql.late import LateRows
 from headgate.sql.tables import (
     CAME,
     EVENT,
@@ -46,6 +47,8 @@ class Building:
     mentioned: frozenset[str]
     #: All of the data is there, and nothing follows: cuts are not needed.
     at_once: bool = False
+    #: Who counts rows that come too late, if anybody does.
+    late: LateRows | None = None
 
 
 class Operator(ABC):
@@ -92,6 +95,11 @@ class Operator(ABC):
     def state(self) -> str | None:
         """What it keeps between batches and when that is freed; None if nothing."""
         return None
+
+    @property
+    def has_state(self) -> bool:
+        """Whether it, or anything below it, keeps anything between batches."""
+        return any(step.state() is not None for step in self.walk())
 
     def walk(self) -> Iterator[Operator]:
         yield self

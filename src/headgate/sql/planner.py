@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from headgate.errors import InvalidRequest
 from headgate.sql.explain import explain
+from headgate.sql.late import LateRows
 from headgate.sql.operators import Building, Operator, OutputRows, ScanRows
 from headgate.sql.pruning import mentioned
 from headgate.sql.relation import Refs, Relation
@@ -132,12 +133,12 @@ class Plan:
         said = explain(self.root, self.changelog, self.key, self.warnings)
         return f"{_AT_ONCE}\n\n{said}" if self.options.bounded else said
 
-    def build(self, scan: Scan, at_once: bool = False) -> DataFrame:
+    def build(self, scan: Scan, late: LateRows | None = None, at_once: bool = False) -> DataFrame:
         """The rows; `$op` if they change, 'u' or 'd' of an upsert result, what each does of a retract
         result; `$rowtime`, `$partition` and `$offset` of the
         record if each is made of one. The session must have `settings`. `at_once`: the tables are whole, and
-        need no stages."""
-        return self.root.build(Building(scan, self.options.secret, mentioned(self.root), at_once))
+        need no stages. `late` counts rows that come too late."""
+        return self.root.build(Building(scan, self.options.secret, mentioned(self.root), at_once, late))
 
 
 def _values(part: object) -> Iterator[Typed]:

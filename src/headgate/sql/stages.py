@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, IntegerType, StructField, StructType
 
+from headgate.sql.late import LateRows
 from headgate.sql.operators import Building, Operator, ScanRows, col
 from headgate.sql.pruning import mentioned
 from headgate.sql.relation import Relation
@@ -104,8 +105,8 @@ class StageQuery:
     def due_ms(self, time_ms: int) -> int:
         return self.cut.child.due_ms(time_ms)
 
-    def build(self, scan: Scan) -> DataFrame:
-        rows = self.cut.child.build(Building(scan, self.secret, self.mentioned))
+    def build(self, scan: Scan, late: LateRows | None = None) -> DataFrame:
+        rows = self.cut.child.build(Building(scan, self.secret, self.mentioned, late=late))
         return rows.select(*(col(name) for name in self.columns.names))
 
 

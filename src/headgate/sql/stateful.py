@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.internal import InternalFunction
 
@@ -14,6 +14,7 @@ from headgate.sql.operators import (
     Building,
     Operator,
     col,
+    interval,
     marked,
     packed,
     ranked,
@@ -72,6 +73,8 @@ class AggregateRows(Operator):
         used = [value for _, value in (*self.keys, *self.values)]
         rows = with_secrets(self.child.build(on), used, on)
         groups = [F.expr(value.sql).alias(ref) for ref, value in self.keys]
+        if self.window is not None and not self.changing and on.late is not None and not self.child.has_state:
+            rows = on.late.counted(rows, self._ends())
         if self.session is not None and self.window is not None:
             groups.append(
                 F.session_window(col(self.session.event), f"{self.session.gap_ms} milliseconds").alias(
@@ -93,6 +96,13 @@ class AggregateRows(Operator):
             return found
         kept = [marked_so if c == self.window else col(c) for c in found.columns if c != _DUE]
         return found.select(*kept)
+
+    def _ends(self) -> Column:
+        """When the window of a row is over."""
+        if self.session is not None:
+            return F.expr(f"{quote(self.session.event)} + {interval(self.session.gap_ms)}")
+        assert self.window is not None
+        return F.col(f"{quote(self.window)}.end")
 
     def describe(self) -> str:
         keys = [value.sql for _, value in self.keys]
@@ -147,6 +157,8 @@ class KeepFirst(Operator):
             return (
                 timed.withColumn("$place", F.row_number().over(first)).filter("`$place` = 1").drop("$place")
             )
+        if on.late is not None and not self.child.has_state:
+            timed = on.late.counted(timed, col(self.event))
         grouped = dict.fromkeys([*self.keys, self.event])
         rest = [c for c in rows.columns if c not in grouped and c in on.mentioned]
         whole = packed(rest)
@@ -342,7 +354,8 @@ class JoinRows(Operator):
 
     @property
     def _waits_ms(self) -> int:
-        if self.bound is None:
+        # A TTL is no promise of the data: event time is never taken so far ahead for it.
+        if self.bound is None or self.ttl_ms is not None:
             return 0
         return max(-(self.bound.lower_ms or 0), self.bound.upper_ms or 0, 0) + 1
 

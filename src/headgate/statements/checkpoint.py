@@ -148,6 +148,13 @@ class Checkpoint:
         metadata["batchTimestampMs"] = int(time.time() * 1000)
         self.write_entry(reached.batch + 1, "\n".join([version, json.dumps(metadata), *ends]))
 
+    def last_watermark(self) -> int:
+        """The watermark of the last batch that was done, by which rows of the next one are late."""
+        done = self._numbers("commits")
+        if not done:
+            return 0
+        return int(json.loads(self._lines("offsets", done[-1])[1]).get("batchWatermarkMs", 0))
+
     # -- what is kept beside Spark's own logs
 
     def keep(self, batch: int, text: str) -> None:

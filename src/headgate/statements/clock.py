@@ -171,12 +171,15 @@ class Clock:
             return 0.0
         return max(0.0, now - self.spoken_at)
 
-    def slowest(self) -> tuple[str, list[int]] | None:
-        """The scan that holds event time up, and the partitions of it whose next records move it."""
+    def slowest(self) -> tuple[str, list[int], bool] | None:
+        """The scan that holds event time up, its partitions whose next records move it, and whether these had
+        none before."""
         spoken_at = self.spoken_at
         awake = {n: s for n, s in self.sources.items() if not s.is_idle(self.calm_at, spoken_at)}
         times = {n: s.watermark(self.calm_at, spoken_at) for n, s in (awake or self.sources).items()}
         if not times:
             return None
         name = min(times, key=lambda n: -1 if (time := times[n]) is None else time)
-        return name, self.sources[name].slowest(self.calm_at, spoken_at)
+        source = self.sources[name]
+        slowest = source.slowest(self.calm_at, spoken_at)
+        return name, slowest, any(source.partitions[p].seen is None for p in slowest)

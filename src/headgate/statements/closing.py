@@ -1,5 +1,6 @@
 """What waits for event time comes out without a further record: when somebody asks, or after a silence."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -7,10 +8,12 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 Ends = Mapping[str, Mapping[int, int]]
-Submit = Callable[[Callable[[], Ends]], "Future[Any]"]
+Submit = Callable[[Callable[[], Any]], "Future[Any]"]
+# How often it is asked whether all of a topic is read whose records the broker dates.
+ASK_SECONDS = 1.0
 
 
-class Step(Protocol):
+class Closable(Protocol):
     """A query of a statement, as it is closed."""
 
     def ends(self) -> Ends: ...
@@ -19,6 +22,7 @@ class Step(Protocol):
     def due(self) -> int | None: ...
     def close(self) -> int | None: ...
     def has_passed(self, watermark_ms: int) -> bool: ...
+    def to_date(self) -> Callable[[], None] | None: ...
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Closing:
     """
 
     def __init__(
-        self, steps: Sequence[Step], submit: Submit, request: str | None, silence: float = 0
+        self, steps: Sequence[Closable], submit: Submit, request: str | None, silence: float = 0
     ) -> None:
         """`silence`: for how many seconds no record must have come to a step."""
         self._waiting = list(steps)
@@ -66,7 +70,7 @@ class Closing:
             self._ends, self._is_closed = None, False
         return Closed(self._request, self._watermark_ms)
 
-    def _has_closed(self, step: Step) -> bool:
+    def _has_closed(self, step: Closable) -> bool:
         if self._ends is None:
             self._ends = self._submit(step.ends)
         if not self._ends.done():
@@ -87,16 +91,22 @@ class Closing:
 
 
 class Closer:
-    """Begins closings of one running statement: on request, and after silences of `silence` seconds."""
+    """Begins closings of one running statement: on request, and after silences of `silence` seconds.
+
+    And it has the wall clock looked at where that tells event time.
+    """
 
     def __init__(self, submit: Submit, silence: float | None) -> None:
         self._submit = submit
         self._silence = silence
         self._closing: Closing | None = None
         self._request: str | None = None
+        self._dating: Future[Any] | None = None
+        self._asked_at = -ASK_SECONDS
 
-    def look(self, steps: Sequence[Step], request: str | None) -> Closed | None:
+    def look(self, steps: Sequence[Closable], request: str | None) -> Closed | None:
         """`request`: one that was not carried out yet."""
+        self._date(steps)
         if request is not None and request != self._request:
             self._closing, self._request = Closing(steps, self._submit, request), request
         if self._closing is None and self._silence is not None and _is_due(steps, self._silence):
@@ -106,8 +116,21 @@ class Closer:
             self._closing = self._request = None
         return closed
 
+    def _date(self, steps: Sequence[Closable]) -> None:
+        if self._dating is not None:
+            if not self._dating.done():
+                return
+            asked, self._dating = self._dating, None
+            asked.result()
+        if time.monotonic() - self._asked_at < ASK_SECONDS:
+            return
+        for step in steps:
+            if (ask := step.to_date()) is not None:
+                self._dating, self._asked_at = self._submit(ask), time.monotonic()
+                return
 
-def _is_due(steps: Sequence[Step], silence: float) -> bool:
+
+def _is_due(steps: Sequence[Closable], silence: float) -> bool:
     """Whether something waits, and no record has come for so long."""
     if any((silent := step.silent_seconds()) is not None and silent < silence for step in steps):
         return False

@@ -56,10 +56,13 @@ class EventTime:
 
     # -- while it runs
 
-    def batch_ran(self, query: StreamingQuery, number: int) -> None:
-        """In the thread of a batch, after its rows have passed: what it has shown counts for the next one."""
+    def batch_ran(self, query: StreamingQuery, number: int) -> int:
+        """In the thread of a batch, after its rows have passed: what it has shown counts for the next one.
+
+        Returns the watermark of this batch, by which rows of the next one are late.
+        """
         if not self._clock.sources:
-            return
+            return 0
         execution = _execution(query)
         observed = execution.lastExecution().observedMetrics()
         now = time.monotonic()
@@ -73,6 +76,7 @@ class EventTime:
         tracker = execution.watermarkTracker()
         if not self.outgrown and reached is not None and reached > tracker.currentWatermark():
             tracker.setWatermark(reached)
+        return int(execution.lastExecution().offsetSeqMetadata().batchWatermarkMs())
 
     def heard(self, scan: str, behind: Mapping[int, int], number: int) -> None:
         """How many offsets of each partition waited when batch `number` began."""
@@ -107,6 +111,18 @@ class EventTime:
         finally:
             lock.unlock()
 
+    def date(self, scan: str, passed_ms: int) -> None:
+        """Nothing older than that comes from a scan any more."""
+        with self._lock:
+            source = self._clock.sources[scan]
+            source.passed_ms = max(passed_ms, source.passed_ms or 0)
+
+    def passed(self, scan: str) -> int:
+        """Up to when nothing older comes from a scan any more, by the wall clock; the delay is taken off."""
+        with self._lock:
+            source = self._clock.sources[scan]
+            return (source.passed_ms or 0) - source.delay_ms
+
     def close(self, watermark_ms: int) -> None:
         """Event time is to be there, at the next look."""
         with self._lock:
@@ -123,8 +139,9 @@ class EventTime:
         with self._lock:
             return self._clock.seen
 
-    def slowest(self) -> tuple[str, list[int]] | None:
-        """The scan that holds event time up, and the partitions whose next records move it."""
+    def slowest(self) -> tuple[str, list[int], bool] | None:
+        """The scan that holds event time up, the partitions whose next records move it, and whether these had
+        none before."""
         with self._lock:
             return self._clock.slowest()
 

@@ -7,8 +7,11 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from headgate.statements.scan import BAD, ROWS, WITHOUT_ROW
+from headgate.statements.scan import AHEAD, BAD, ROWS, WITHOUT_ROW
 
+# What Spark calls its operators.
+_GROUPING = frozenset({"stateStoreSave", "sessionWindowStateStoreSaveExec"})
+_JOINING = frozenset({"symmetricHashJoin"})
 _TOPIC = re.compile(r"Subscribe\[([^\]]*)\]")
 
 
@@ -24,6 +27,9 @@ class Progress:
     behind: Mapping[str, Mapping[int, int]]
     state_rows: int
     state_bytes: int
+    #: Of these, what aggregates and joins keep.
+    grouped_rows: int = 0
+    joined_rows: int = 0
 
     @classmethod
     def of(cls, told: Mapping[str, Any], before: "Progress | None" = None) -> "Progress":
@@ -47,6 +53,8 @@ class Progress:
             behind=behind,
             state_rows=sum(operator["numRowsTotal"] for operator in operators),
             state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
+            grouped_rows=_rows_of(operators, _GROUPING),
+            joined_rows=_rows_of(operators, _JOINING),
         )
 
     @classmethod
@@ -70,6 +78,8 @@ class Progress:
             behind=behind,
             state_rows=sum(step.state_rows for step in steps),
             state_bytes=sum(step.state_bytes for step in steps),
+            grouped_rows=sum(step.grouped_rows for step in steps),
+            joined_rows=sum(step.joined_rows for step in steps),
         )
 
     @property
@@ -84,26 +94,32 @@ class Totals:
     batches: int = 0
     rows_in: int = 0
     rows_out: int = 0
-    #: Rows that came behind the watermark and were left out, as the operators count them: an aggregation has
-    #: gathered rows of a group before it looks.
+    #: Rows that came behind the watermark and were left out, for each window that they were left out of.
     late_rows: int = 0
     bad_rows: int = 0
     #: Change events without an after-image, where after-images are the rows.
     events_without_row: int = 0
+    #: Rows more than an hour ahead of the wall clock: they are read, and move no event time.
+    ahead_rows: int = 0
 
     def add(
-        self, told: Mapping[str, Any], scans: Iterable[Mapping[str, Any]], out: Mapping[str, Any] | None
+        self,
+        told: Mapping[str, Any],
+        scans: Iterable[Mapping[str, Any]],
+        out: Mapping[str, Any] | None,
+        late: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """`out` is None for a batch whose rows stay within the statement."""
+        """`out` is None for a batch whose rows stay within the statement; `late` has the rows that came too
+        late for aggregates of what is read, which have gathered them when their operators count."""
         for seen in scans:
             self.rows_in += seen.get(ROWS) or 0
             self.bad_rows += seen.get(BAD) or 0
             self.events_without_row += seen.get(WITHOUT_ROW) or 0
+            self.ahead_rows += seen.get(AHEAD) or 0
         if out is not None:
             self.batches += 1
             self.rows_out += out.get(ROWS) or 0
-        for operator in told.get("stateOperators") or ():
-            self.late_rows += operator.get("numRowsDroppedByWatermark") or 0
+        self.late_rows += _late_rows(told.get("stateOperators") or (), late)
 
     def to_dict(self) -> dict[str, int]:
         return asdict(self)
@@ -116,6 +132,25 @@ class Totals:
 def ran(told: Mapping[str, Any]) -> bool:
     """Whether a batch was done, or the query only says that it waits."""
     return "addBatch" in told["durationMs"]
+
+
+def _late_rows(operators: Sequence[Mapping[str, Any]], counted: Sequence[Mapping[str, Any]]) -> int:
+    """What was left out: of aggregates of what is read, which come last, the rows and not the groups."""
+    rows = groups = others = 0
+    left = len(counted)
+    for operator in reversed(operators):
+        dropped = operator.get("numRowsDroppedByWatermark") or 0
+        if left and operator.get("operatorName") in _GROUPING:
+            groups, left = groups + dropped, left - 1
+        else:
+            others += dropped
+    if groups:
+        rows = max(groups, sum(seen.get(ROWS) or 0 for seen in counted))
+    return rows + others
+
+
+def _rows_of(operators: Iterable[Mapping[str, Any]], names: frozenset[str]) -> int:
+    return sum(operator["numRowsTotal"] for operator in operators if operator.get("operatorName") in names)
 
 
 def _topic(source: Mapping[str, Any]) -> str:

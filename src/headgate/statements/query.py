@@ -14,20 +14,22 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.errors import HeadgateError, NotFound, StatementFailed
 from headgate.kafka.access import KafkaAccess
-from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics, is_reserved
 from headgate.kafka.transactional import take_over_markers
 from headgate.registry.client import SchemaSource
+from headgate.sql.late import LateRows
 from headgate.statements import runnable as r
 from headgate.statements.checkpoint import Checkpoint
 from headgate.statements.clock import SourceClock
 from headgate.statements.event_time import EventTime
 from headgate.statements.failures import meant_by
+from headgate.statements.late import LateBefore
 from headgate.statements.progress import Progress, Totals, ran
 from headgate.statements.recovery import begin, reset_command, unlogged_batch
 from headgate.statements.scan import Reading, scan, start_of_all
 from headgate.statements.sink import MARKERS, Sink, TopicSink, check_output, prepare_output
 from headgate.statements.stages import StageSink, StageTopic, scan_stage
+from headgate.statements.step import Step
 from headgate.statements.takeover import REBUILD_BATCHES, Rebuild, plan_rebuild
 from headgate.statements.topics import TopicReader
 from headgate.tables.records import BAD_RECORD_PLACE
@@ -80,7 +82,7 @@ class Rows(Protocol):
     def __call__(self, rows: DataFrame, batch: int) -> None: ...
 
 
-class StatementQuery:
+class StatementQuery(Step):
     """Not for two threads at once. An error ends the query; `failure` says what it means."""
 
     _make_sink = TopicSink
@@ -103,6 +105,7 @@ class StatementQuery:
         self._job = job
         self._running = running
         self._name = running.name or running.id
+        self._idle_seconds = running.idle_seconds
         self._stages = stages or {}
         self._topics = Topics(access)
         self._readers: dict[str, TopicReader] = {}
@@ -112,6 +115,7 @@ class StatementQuery:
         self._event_time = EventTime()
         #: By the name of an observation: the topic that it is about.
         self._scans: dict[str, str] = {}
+        self._rowtimes: dict[str, int] = {}
         self._last_told, self._looked_at_ends = "", False
         self.totals = totals or Totals()
         self.progress: Progress | None = None
@@ -192,6 +196,7 @@ class StatementQuery:
         """What earlier runs have seen of event time; and what they have left due comes out."""
         if self._event_time.is_watched:
             self._event_time.recall(json.loads(checkpoint.kept() or "{}"))
+            self._late_before.set(checkpoint.last_watermark())
             if self._job.runnable.stateful:
                 checkpoint.plan_due()
 
@@ -223,7 +228,7 @@ class StatementQuery:
         if not self._looked_at_ends:
             self._look_at_ends()
         self._sink(rows, number)
-        self._event_time.batch_ran(self._query, number)
+        self._late_before.set(self._event_time.batch_ran(self._query, number))
         if self._event_time.is_watched:
             kept = json.dumps(self._event_time.to_dict())
             Checkpoint(self._spark, self._running.checkpoint).keep(number, kept)
@@ -246,7 +251,7 @@ class StatementQuery:
         tasks = {"spark.sql.shuffle.partitions": str(self._running.tasks)}
         for key, value in {**self._job.runnable.settings, **SESSION, **tasks}.items():
             session.conf.set(key, value)
-        self._event_time, self._scans = EventTime(), {}
+        self._event_time, self._scans, self._rowtimes = EventTime(), {}, {}
 
         def scanned(source: r.Source) -> DataFrame:
             table, watermark = source.table, source.watermark
@@ -268,6 +273,8 @@ class StatementQuery:
                 clock = SourceClock(watermark.delay_ms, self._running.idle_seconds)
                 clock.know(partitions, time.monotonic())
                 self._event_time.watch(name, clock)
+                if watermark.column == r.ROWTIME and watermark.expression is None:
+                    self._rowtimes[name] = watermark.delay_ms
             reading = Reading(
                 self._access.spark_options(),
                 start_of_all(table.name, self._running.starts.get(table.name, "earliest"), partitions),
@@ -275,7 +282,9 @@ class StatementQuery:
             )
             return scan(session, reader, watermark, reading, partitions, name)
 
-        built = self._job.runnable.build(scanned)
+        self._late_before = LateBefore(self._spark)
+        self._late = LateRows(self._late_before.column())
+        built = self._job.runnable.build(scanned, self._late)
         return built.observe(_OUT, f.count(f.lit(1)).alias("rows"))
 
     def stop(self, patience: float = STOP_SECONDS) -> None:
@@ -365,54 +374,14 @@ class StatementQuery:
         if ran(told):
             seen = told.get("observedMetrics") or {}
             scans = [seen.get(name) or {} for name, topic in self._scans.items() if not is_reserved(topic)]
-            self.totals.add(told, scans, self._left(seen))
+            late = [seen[name] for name in self._late.names if name in seen]
+            self.totals.add(told, scans, self._left(seen), late)
         for name, topic in self._scans.items():
             self._event_time.heard(name, self.progress.behind.get(topic, {}), int(told["batchId"]))
 
     def watermarks(self) -> dict[str, int | None]:
         """By topic, how far event time is there."""
         return {self._scans[name]: time_ms for name, time_ms in self._event_time.watermarks().items()}
-
-    # -- closing what has come
-
-    def ends(self) -> dict[str, dict[int, int]]:
-        """Where the topics that it reads end now: up to there every transaction is decided."""
-        topics = self._topics.describe_many(set(self._scans.values())).values()
-        return Offsets(self._access).stable_ends(topics)
-
-    def has_read(self, ends: Mapping[str, Mapping[int, int]]) -> bool:
-        """Whether the batches that are done have read all before these offsets."""
-        done = {} if self.progress is None else self.progress.offsets
-        return all(
-            done.get(topic, {}).get(partition, 0) >= offset
-            for topic, partitions in ends.items()
-            for partition, offset in partitions.items()
-        )
-
-    def silent_seconds(self) -> float | None:
-        """For how long none of its event times has had a record; None if it reads none."""
-        return self._event_time.silent_seconds() if self._event_time.is_watched else None
-
-    def due(self) -> int | None:
-        """The watermark at which all that it has read has come out; None if nothing waits for one."""
-        seen = self._event_time.seen
-        stateful = self._job.runnable.stateful
-        return None if seen is None or not stateful else self._job.runnable.due_ms(seen) + 1
-
-    def close(self) -> int | None:
-        """Event time is to pass `due`, which is returned."""
-        due = self.due()
-        if due is not None:
-            self._event_time.close(due)
-        return due
-
-    def has_passed(self, watermark_ms: int) -> bool:
-        """Whether a batch that had this watermark is done."""
-        return (
-            self.progress is not None
-            and self.progress.watermark_ms is not None
-            and self.progress.watermark_ms >= watermark_ms
-        )
 
     @property
     def queries(self) -> "Sequence[StatementQuery]":

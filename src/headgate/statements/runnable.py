@@ -7,6 +7,8 @@ from typing import Any, Literal, Protocol, Self
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
+from headgate.sql.late import LateRows
+
 Changelog = Literal["append", "upsert", "retract"]
 
 # What a scan has beside the table's own columns.
@@ -94,7 +96,7 @@ class Runnable(Protocol):
     def stages(self) -> "Sequence[StageOf]":
         """Those that come before, in order; none for a query that is one."""
 
-    def build(self, scan: Scan) -> DataFrame: ...
+    def build(self, scan: Scan, late: LateRows | None = None) -> DataFrame: ...
 
 
 class StageOf(Protocol):

@@ -27,7 +27,9 @@ _DELAY_KEY = "spark.watermarkDelayMs"
 _EARLIEST = -2
 # Records of partitions that were not there when the scan was made.
 OTHERS = "others"
-ROWS, BAD, WITHOUT_ROW = "rows", "bad", "without_row"
+ROWS, BAD, WITHOUT_ROW, AHEAD = "rows", "bad", "without_row", "ahead"
+# A time that is so far ahead of the wall clock is somebody's mistake: it must not make others late.
+_FAR_AHEAD = "INTERVAL 1 HOUR"
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,11 @@ def _watched(
     if HAS_ROW in rows.columns:
         seen.append(f.count_if(~f.col(quote(HAS_ROW))).alias(WITHOUT_ROW))
     if watermark is not None:
-        millis = f.unix_millis(f.col(quote(watermark.column)))
+        moment = f.col(quote(watermark.column))
+        is_far = moment > f.expr(f"current_timestamp() + {_FAR_AHEAD}")
+        millis = f.when(~is_far, f.unix_millis(moment))
         seen += [f.max(f.when(partition == p, millis)).alias(str(p)) for p in partitions]
+        seen.append(f.count_if(is_far).alias(AHEAD))
         seen.append(f.count_if(~partition.isin(*partitions)).alias(OTHERS))
     return rows.observe(name, *seen)
 

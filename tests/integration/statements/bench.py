@@ -25,9 +25,9 @@ from headgate.kafka.topics import Topics
 from headgate.model import Topic
 from headgate.registry.client import RegisteredSchema, SchemaSource
 from headgate.registry.schemas import SchemaType
-from headgate.statements.closing import Closed, Closer, Ends
+from headgate.statements.closing import Closed, Closer
 from headgate.statements.query import Running, StatementQuery
-from headgate.statements.runnable import Job, Output
+from headgate.statements.runnable import Job, Output, Runnable
 from headgate.store import StatementRecord, Statements
 from tests.integration.statements.plans import EVENTS, Plan, Table, Watermark
 from tests.support.services import wait_for
@@ -96,8 +96,14 @@ class Bench:
     def register(self, topic: str, schema: Any, part: str = "value") -> int:
         return self.schemas.register(f"{topic}-{part}", SchemaType.AVRO, json.dumps(schema))
 
-    def events(self, name: str = "events", partitions: int = 2, watermark: Watermark | None = None) -> Table:
-        topic = self.topic(name, partitions)
+    def events(
+        self,
+        name: str = "events",
+        partitions: int = 2,
+        watermark: Watermark | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> Table:
+        topic = self.topic(name, partitions, config)
         self.register(topic, EVENT_SCHEMA)
         return Table(topic, EVENTS, watermark=watermark)
 
@@ -113,6 +119,22 @@ class Bench:
 
     def framed(self, topic: str, row: Mapping[str, Any]) -> bytes:
         return framed(self.register(topic, EVENT_SCHEMA), fastavro.parse_schema(EVENT_SCHEMA), row)
+
+    def begin(self, topic: str, row: Mapping[str, Any], partition: int) -> Producer:
+        """A transaction with this row in it, which nobody has decided yet."""
+        schema_id, parsed = self.register(topic, EVENT_SCHEMA), fastavro.parse_schema(EVENT_SCHEMA)
+        producer = Producer(
+            {
+                "bootstrap.servers": self.access.bootstrap,
+                "transactional.id": f"{topic}-{uuid4().hex}",
+                "transaction.timeout.ms": 600_000,
+            }
+        )
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.produce(topic, framed(schema_id, parsed, row), partition=partition)
+        assert producer.flush(30) == 0
+        return producer
 
     def send_later(self, topic: str, row: Mapping[str, Any], partition: int) -> None:
         """An event that goes out with the next flush."""
@@ -136,7 +158,7 @@ class Bench:
 
     # -- statements
 
-    def query(self, plan: Plan, output: Output, running: Running | None = None) -> StatementQuery:
+    def query(self, plan: Runnable, output: Output, running: Running | None = None) -> StatementQuery:
         running = running or self.running()
         found = StatementQuery(self.spark, self.access, self.schemas, Job(plan, output), running)
         self._queries.append(found)
@@ -167,7 +189,7 @@ class Bench:
 
     def close_what_has_come(self, query: StatementQuery) -> Closed:
         """As `headgate statement finish` does."""
-        closer = Closer(_at_once, None)
+        closer = Closer(at_once, None)
         closed: Closed = self.until(query, "the closing", lambda: closer.look(query.queries, "now"))
         return closed
 
@@ -215,9 +237,9 @@ def event(number: int, who: str = "ann", amount: int | None = 1, seconds: float 
     return {"id": number, "who": who, "amount": amount, "ts": 1_700_000_000_000 + int(seconds * 1000)}
 
 
-def _at_once(ends: Callable[[], Ends]) -> "Future[Ends]":
-    asked: Future[Ends] = Future()
-    asked.set_result(ends())
+def at_once(ask: Callable[[], Any]) -> "Future[Any]":
+    asked: Future[Any] = Future()
+    asked.set_result(ask())
     return asked
 
 

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from headgate.sql.late import LateRows
 from headgate.sql.types import quote
 from headgate.statements.runnable import OFFSET, PARTITION, ROWTIME, Changelog, Scan, Stage
 
@@ -60,7 +61,7 @@ class Plan:
     def due_ms(self, time_ms: int) -> int:
         return time_ms if self.window_ms is None else (time_ms // self.window_ms + 1) * self.window_ms
 
-    def build(self, scan: Scan) -> DataFrame:
+    def build(self, scan: Scan, late: LateRows | None = None) -> DataFrame:
         return self.make(*(scan(source) for source in self.sources))
 
 
@@ -111,7 +112,7 @@ def keep_last(source: Table) -> Plan:
     return Plan(columns, [source], make, key=("who",), changelog="upsert", stateful=True)
 
 
-def counts(source: Table, seconds: int = 60) -> Plan:
+def counts(source: Table, seconds: int = 60, time: str = "ts") -> Plan:
     """How many in each window, once it is over."""
     columns = t.StructType(
         [
@@ -122,7 +123,7 @@ def counts(source: Table, seconds: int = 60) -> Plan:
     )
 
     def make(events: DataFrame) -> DataFrame:
-        window = f.window("ts", f"{seconds} seconds")
+        window = f.window(quote(time), f"{seconds} seconds")
         counted = events.groupBy(window, "who").agg(f.count(f.lit(1)).alias("n"))
         return counted.select(f.col("window.start").alias("start"), "who", "n")
 

@@ -110,6 +110,12 @@ def test_a_finite_topic_gives_its_results_through_all_steps(life: Life) -> None:
         life.until_rows(asked, rows_in=60)
         life.until(silent, lambda _: _sum(life, life.jobs[silent].output.topic) == 60, "all of them")
     assert _sum(life, life.jobs[asked].output.topic) == 0, "the other partition has shown nothing"
+    # 60 events in some ten minutes, of three.
+    groups = len({(n % 3, (1_700_000_000 + n * 10) // 60) for n in range(60)})
+    assert life.statements.get(asked).detail["waiting"] == (
+        f"step 1 of 2: {groups} rows wait for event time to pass 2023-11-14 22:24:00 UTC; it moves with the "
+        f"first record of partition 1 of '{source.name}', or without after 600 s of silence"
+    )
     request = life.statements.finish(asked).options["finish"]
     with life.engine():
         record = life.until(asked, lambda found: "finished" in found.detail, "the answer")

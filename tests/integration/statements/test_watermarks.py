@@ -4,8 +4,17 @@ import random
 import time
 from dataclasses import replace
 
-from tests.integration.statements.bench import Bench, event
+from headgate.sql.planner import plan
+from headgate.sql.script import parse_statement
+from headgate.sql.statements import Select
+from headgate.sql.tables import Catalog, TableInfo
+from headgate.sql.tables import Watermark as Declared
+from headgate.statements.closing import Closer
+from headgate.statements.runnable import Output
+from headgate.statements.waiting import why_nothing_comes
+from tests.integration.statements.bench import Bench, at_once, event
 from tests.integration.statements.plans import Watermark, counts, interval_join
+from tests.support.services import wait_for
 
 NOW = Watermark("ts")
 
@@ -238,3 +247,99 @@ def test_inputs_are_joined_and_none_is_late(bench: Bench) -> None:
     query.stop()
     found = [(value["id"], value["pair"]) for value in bench.values(output.topic)]
     assert sorted(found) == sorted(wanted)
+
+
+def test_the_wall_clock_closes_a_topic_that_the_broker_dates_and_no_other(bench: Bench) -> None:
+    """Once all of it is read: a record of a transaction that is open still is older than what comes later."""
+    by, config = Watermark("$rowtime"), {"message.timestamp.type": "LogAppendTime"}
+    dated = bench.events("dated", watermark=by, config=config)
+    produced = bench.events("produced", watermark=by)
+    plans = [counts(source, seconds=2, time="$rowtime") for source in (dated, produced)]
+    outputs = [bench.output(plan) for plan in plans]
+    queries = [
+        bench.query(plan, output, bench.running(idle_seconds=1))
+        for plan, output in zip(plans, outputs, strict=True)
+    ]
+    bench.send(produced.name, [event(1), event(2)], 0)
+    bench.send(dated.name, [event(1), event(2)], 0)
+    undecided = bench.begin(dated.name, event(3), 1)
+    closers = [Closer(at_once, None) for _ in queries]
+    for query in queries:
+        query.start()
+        bench.until_read(query, 2)
+
+    def look() -> None:
+        for query, closer in zip(queries, closers, strict=True):
+            query.poll()
+            closer.look(query.queries, None)
+
+    until = time.monotonic() + 6
+    while time.monotonic() < until:
+        look()
+        time.sleep(0.1)
+    assert [query.totals.rows_out for query in queries] == [0, 0]
+    undecided.commit_transaction()
+
+    def has_come_out() -> bool:
+        look()
+        return _counted(bench, outputs[0]) == 3
+
+    wait_for("the windows", has_come_out, 60)
+    assert queries[1].totals.rows_out == 0
+    for query in queries:
+        query.stop()
+    assert queries[0].totals.late_rows == 0
+
+
+def _counted(bench: Bench, output: Output) -> int:
+    return sum(by_window(bench.values(output.topic)).values())
+
+
+def test_a_time_far_ahead_moves_nothing_and_is_counted(bench: Bench) -> None:
+    source = bench.events(partitions=1, watermark=NOW)
+    plan = counts(source)
+    output = bench.output(plan)
+    ahead = int(time.time() * 1000) + 7_200_000
+    bench.send(source.name, [event(1, seconds=0), {**event(2), "ts": ahead}, event(3, seconds=500)])
+    query = bench.query(plan, output, bench.running())
+    query.start()
+    bench.until(query, "the first window", lambda: query.totals.rows_out == 1)
+    assert query.watermarks() == {source.name: event(0, seconds=500)["ts"]}
+    bench.send(source.name, [event(4, seconds=501)])
+    bench.until_read(query, 4)
+    bench.close_what_has_come(query)
+    query.stop()
+    assert (query.totals.ahead_rows, query.totals.late_rows) == (1, 0)
+    assert sorted(by_window(bench.values(output.topic)).values()) == [1, 2]
+    assert "1 row waits for event time to come to where they are" in why_nothing_comes(
+        [query.standing()], query.totals, [source.name], False
+    )
+
+
+def test_late_rows_are_counted_as_rows_though_they_are_gathered_before(bench: Bench) -> None:
+    source = bench.events(partitions=1)
+    table = TableInfo(source.name, source.columns, watermark=Declared("ts", 0))
+    query_text = parse_statement(
+        f"SELECT window_start, who, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE `{source.name}`, "
+        "DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end, who"
+    )
+    assert isinstance(query_text, Select)
+    made = plan(query_text.query, Catalog({source.name: table}))
+    output, running = Output(f"out-{source.name}", made.columns), bench.running()
+    bench.send(source.name, [event(1, seconds=0), event(2, seconds=500)])
+    query = bench.query(made, output, running)
+    query.start()
+    bench.until(query, "the first window", lambda: query.totals.rows_out == 1)
+    # Ten of one group, in one batch.
+    bench.send(source.name, [event(n, seconds=n) for n in range(10)])
+    bench.until_read(query, 12)
+    query.stop()
+    assert query.totals.late_rows == 10
+    again = bench.query(made, output, running)
+    again.start()
+    bench.send(source.name, [*(event(n, seconds=n) for n in range(7)), event(20, seconds=505)])
+    bench.until_read(again, 8)
+    bench.close_what_has_come(again)
+    again.stop()
+    assert again.totals.late_rows == 7
+    assert sorted(value["n"] for value in bench.values(output.topic)) == [1, 2]

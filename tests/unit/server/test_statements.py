@@ -19,6 +19,7 @@ DETAIL = {
     "batch_seconds": 0.5,
     "watermark": "2026-01-31T12:00:00.000+00:00",
     "offsets": {"orders": {"0": 12}},
+    "waiting": "5 rows wait for event time to pass 2026-01-31 12:00:05 UTC",
 }
 
 
@@ -34,11 +35,18 @@ def test_a_statement_is_listed_and_shown(client: TestClient, statements: Stateme
     (listed,) = client.get("/api/v1/statements").json()
     assert (listed["name"], listed["state"], listed["late_rows"]) == ("clean-orders", "Running", 2)
     assert listed["position"] == {"orders": {"0": 12}}
+    assert listed["waiting"] == DETAIL["waiting"]
     assert client.get("/api/v1/status").json()["statements"] == [listed]
     shown = client.get("/api/v1/statements/clean-orders").json()
     assert shown["script"].startswith("INSERT INTO clean")
     assert shown["detail"] == DETAIL
     assert [event["kind"] for event in shown["events"]] == ["Running", "created"]
+
+
+def test_a_statement_that_does_not_run_waits_for_nothing(client: TestClient, statements: Statements) -> None:
+    record = statements.get("clean-orders")
+    statements.report(record.id, StatementState.STOPPED, "by request", DETAIL)
+    assert client.get("/api/v1/statements/clean-orders").json()["waiting"] is None
 
 
 def test_what_is_wanted_is_written_down(client: TestClient, statements: Statements) -> None:

@@ -103,9 +103,9 @@ def test_the_slowest_input_and_its_partitions_are_named() -> None:
     facts, rates = source(0, 1), source(0)
     clock = Clock({"facts": facts, "rates": rates})
     facts.see({0: 1000, 1: 300}, 0)
-    assert clock.slowest() == ("rates", [0])
+    assert clock.slowest() == ("rates", [0], True)
     rates.see({0: 700}, 0)
-    assert clock.slowest() == ("facts", [1])
+    assert clock.slowest() == ("facts", [1], False)
 
 
 def test_a_partition_that_is_added_holds_event_time() -> None:

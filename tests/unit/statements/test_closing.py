@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -41,11 +42,14 @@ class Step:
     def has_passed(self, watermark_ms: int) -> bool:
         return self.watermark_ms >= watermark_ms
 
+    def to_date(self) -> Callable[[], None] | None:
+        return None
 
-def at_once(ends: Callable[[], Ends]) -> "Future[Ends]":
-    asked: Future[Ends] = Future()
+
+def at_once(ask: Callable[[], Any]) -> "Future[Any]":
+    asked: Future[Any] = Future()
     try:
-        asked.set_result(ends())
+        asked.set_result(ask())
     except KafkaUnavailable as error:
         asked.set_exception(error)
     return asked
@@ -113,6 +117,22 @@ def test_without_the_setting_no_silence_closes_anything() -> None:
     step, closer = Step(silent=1e9), Closer(at_once, None)
     assert closer.look([step], None) is None
     assert step.asked == []
+
+
+def test_the_wall_clock_is_looked_at_where_that_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    looked: list[float] = []
+    monkeypatch.setattr("headgate.statements.closing.time.monotonic", lambda: now)
+    step, closer = Step(), Closer(at_once, None)
+    closer.look([step], None)
+    assert looked == []
+    step.to_date = lambda: lambda: looked.append(now)  # type: ignore[method-assign]
+    for _ in range(3):
+        closer.look([step], None)
+    assert looked == [100.0], "once in a second"
+    now = 101.0
+    closer.look([step], None)
+    assert looked == [100.0, 101.0]
 
 
 def test_ends_that_cannot_be_asked_for_are_asked_for_again() -> None:

@@ -74,6 +74,12 @@ class Running:
     def lastExecution(self) -> "Running":  # noqa: N802
         return self
 
+    def offsetSeqMetadata(self) -> "Running":  # noqa: N802
+        return self
+
+    def batchWatermarkMs(self) -> int:  # noqa: N802
+        return self.tracker.at
+
     def observedMetrics(self) -> "Running":  # noqa: N802
         return self
 

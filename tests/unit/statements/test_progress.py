@@ -43,9 +43,36 @@ def test_a_batch_that_is_done_again_does_not_know_the_ends() -> None:
 
 def test_totals_go_on() -> None:
     totals = Totals.from_dict({"rows_in": 5, "lag": 3})
-    totals.add(TOLD, [{"rows": 10, "bad": 1}, {"rows": 2, "without_row": 1}], {"rows": 4})
-    assert totals == Totals(1, 17, 4, late_rows=2, bad_rows=1, events_without_row=1)
+    totals.add(TOLD, [{"rows": 10, "bad": 1}, {"rows": 2, "ahead": 1, "without_row": 1}], {"rows": 4})
+    assert totals.to_dict() == {
+        "batches": 1,
+        "rows_in": 17,
+        "rows_out": 4,
+        "late_rows": 2,
+        "bad_rows": 1,
+        "ahead_rows": 1,
+        "events_without_row": 1,
+    }
     assert Totals.from_dict(totals.to_dict()) == totals
+
+
+def test_late_rows_of_an_aggregate_are_counted_as_rows() -> None:
+    """Its operator counts groups; the operators of what is read come last."""
+
+    def late(*counted: int, drops: tuple[int, ...]) -> int:
+        names = ("stateStoreSave", "symmetricHashJoin", "stateStoreSave")
+        operators = [
+            {"operatorName": name, "numRowsDroppedByWatermark": dropped}
+            for name, dropped in zip(names[-len(drops) :], drops, strict=True)
+        ]
+        totals = Totals()
+        totals.add({"stateOperators": operators}, [], {}, [{"rows": rows} for rows in counted])
+        return totals.late_rows
+
+    assert late(drops=(21,)) == 21
+    assert late(17_000, drops=(21,)) == 17_000
+    assert late(5, drops=(0,)) == 0, "nothing was left out"
+    assert late(17_000, drops=(3, 2, 21)) == 17_005
 
 
 def test_options_are_checked() -> None:
