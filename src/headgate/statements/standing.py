@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import StatementFailed
 from headgate.kafka.access import KafkaAccess
+from headgate.kafka.records import committed_records
 from headgate.kafka.topics import is_reserved
 from headgate.statements.checkpoint import Checkpoint, Offsets, Reached
 from headgate.statements.query import Running
@@ -87,7 +88,8 @@ def standing_of(
         conf = reached.conf
     between = [topic for topic in offsets if is_reserved(topic)]
     for topic, ends in stable_ends(access, between).items():
-        if any(offsets[topic].get(partition, 0) < end for partition, end in ends.items()):
+        unread = {p: offsets[topic].get(p, 0) for p, end in ends.items() if offsets[topic].get(p, 0) < end}
+        if unread and _has_records(access, topic, unread):
             raise _not_one_place(name, topic)
     return Standing(name, {topic: offsets[topic] for topic in offsets if topic not in between}, steps, conf)
 
@@ -102,6 +104,12 @@ def _reached(
             f"Let it end that: `headgate statement start {name}`; stop it when it is Running.",
         )
     return reached_whole(access, name, own.writer, own.tasks, checkpoint)
+
+
+def _has_records(access: KafkaAccess, topic: str, places: Mapping[int, int]) -> bool:
+    """Whether there is any from these offsets on: what was aborted when a batch was cut off is none."""
+    found = committed_records(access, topic, places, limit=1, idle_seconds=None)
+    return next(iter(found), None) is not None
 
 
 def _not_one_place(name: str, topic: str) -> StatementFailed:
