@@ -144,16 +144,15 @@ class Checkpoint:
             return
         version, planned, *ends = self._lines("offsets", reached.batch)
         metadata = json.loads(planned)
-        metadata["batchWatermarkMs"] = max(reached.watermark_ms, int(metadata.get("batchWatermarkMs", 0)))
+        to_come = json.loads(self._lines("commits", reached.batch)[1]).get("nextBatchWatermarkMs", 0)
+        metadata["batchWatermarkMs"] = max(reached.watermark_ms, int(to_come))
         metadata["batchTimestampMs"] = int(time.time() * 1000)
         self.write_entry(reached.batch + 1, "\n".join([version, json.dumps(metadata), *ends]))
 
     def last_watermark(self) -> int:
         """The watermark of the last batch that was done, by which rows of the next one are late."""
-        done = self._numbers("commits")
-        if not done:
-            return 0
-        return int(json.loads(self._lines("offsets", done[-1])[1]).get("batchWatermarkMs", 0))
+        reached = self.reached()
+        return 0 if reached is None else reached.watermark_ms
 
     # -- what is kept beside Spark's own logs
 
