@@ -78,9 +78,11 @@ def _query(chance: random.Random, tables: list[str]) -> str:
         known.append(name)
     where = f" WHERE {_where(chance, known)}" if chance.random() < 0.3 else ""
     columns = [f"{name}.{column}" for name in known for column in COLUMNS]
-    if chance.random() < 0.2:
+    if chance.random() < 0.3:
         shown = chance.sample(columns, 2)
-        return f"SELECT DISTINCT {shown[0]} AS x0, {shown[1]} AS x1 FROM {source}{where}"
+        # A join that nothing gathers is a bag itself.
+        how = chance.choice(["SELECT DISTINCT", "SELECT"])
+        return f"{how} {shown[0]} AS x0, {shown[1]} AS x1 FROM {source}{where}"
     keys = chance.sample(columns, chance.choice([1, 1, 2]))
     value = chance.choice([c for c in columns if c not in keys])
     shown = [f"{key} AS x{place}" for place, key in enumerate(keys)]
