@@ -94,6 +94,8 @@ def stateful_operators(case: Case) -> set[str]:
 class Changes(Drill):
     """Statements over tables that change."""
 
+    makes_ending = False
+
     def __init__(self, services: Services, schemas: SchemaSource, chance: random.Random) -> None:
         super().__init__(services, schemas, chance)
         self.told: list[Told] = []

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 from uuid import uuid4
 
@@ -45,6 +46,9 @@ KILLS = 1
 MORE_SECONDS = 120.0
 # In how many sets of the soak statements are given a copy of their checkpoint that was made a while before.
 RESTORED_SETS = 0.5 if SOAK else 0.0
+# Statements of a set that end where its topics end before the kill, and where an engine dies of them.
+ENDING = 2
+PLACES = ("bounded-computed", "bounded-written")
 SCHEMA: dict[str, Any] = {
     "type": "record",
     "name": "Event",
@@ -109,6 +113,9 @@ def late_events(chance: random.Random, events: list[Event]) -> list[Event]:
 
 
 class Drill:
+    #: Whether some of its queries are statements that end, too.
+    makes_ending = True
+
     def __init__(self, services: Services, schemas: SchemaSource, chance: random.Random) -> None:
         self.services = services
         self.schemas = schemas
@@ -120,6 +127,8 @@ class Drill:
         #: Statements that may have an older checkpoint than they had.
         self.restored: list[str] = []
         self._began = 0.0
+        #: By the name of each statement that ends: what it should have written, and whether its rows change.
+        self.ending: dict[str, tuple[list[str], bool]] = {}
         self._sent: Counter[tuple[str, int]] = Counter()
         self._parsed = fastavro.parse_schema(SCHEMA)
         self._ids: dict[str, int] = {}
@@ -147,6 +156,28 @@ class Drill:
             made.kinds[f"{name}.{kind}"] = KINDS[kind]
             self.leaves_out[f"{name}.{kind}"] = not (KINDS[kind].late or KINDS[kind].changes)
         self.sets.append(made)
+
+    def make_ending(self) -> None:
+        """Statements of what was sent until now, of all sets: they end there."""
+        for made in self.sets:
+            for name in self.chance.sample(sorted(made.kinds), ENDING):
+                kind, sent = made.kinds[name], (topic.events[: topic.sent] for topic in (made.a, made.b))
+                key = "(PRIMARY KEY (k) NOT ENFORCED)" if kind.changes else ""
+                self.run(
+                    f"SET 'sql.snapshot.mode' = 'now'; SET 'client.statement-name' = '{name}.ends';"
+                    f"CREATE TABLE `{name}.ends` {key} AS {made.sql(kind.sql)}"
+                )
+                self.ending[f"{name}.ends"] = (plain(kind.rows(*sent)), kind.changes)
+
+    def check_ending(self) -> None:
+        for name, (wanted, changes) in self.ending.items():
+            wait_for(f"{name} to end", partial(self._has_ended, name), PATIENCE_SECONDS)
+            assert plain(self.rows(name, changes)) == wanted, name
+
+    def _has_ended(self, name: str) -> bool:
+        record = self.statements.get(name)
+        assert record.state.value != "Failed", (name, record.reason)
+        return record.state.value == "Completed"
 
     def _topic(self, name: str) -> Topic:
         events = generated(self.chance)
@@ -352,11 +383,12 @@ class Drill:
         wait_for("the statements to be gone", lambda: not self.statements.all())
         self.sets.clear()
         self.leaves_out.clear()
+        self.ending.clear()
 
 
 @contextmanager
-def engine(services: Services) -> Iterator[Process]:
-    quick = {"HEADGATE_STATEMENTS__INTERVAL": "0.7s", "HEADGATE_STATEMENTS__TASKS": "2"}
+def engine(services: Services, **more: str) -> Iterator[Process]:
+    quick = {"HEADGATE_STATEMENTS__INTERVAL": "0.7s", "HEADGATE_STATEMENTS__TASKS": "2", **more}
     with services.process("headgate.engine", **quick) as process:
 
         def ready() -> bool:
@@ -383,13 +415,20 @@ def kill_at_random(services: Services, kind: type[Drill], sets: int, at_once: in
             among_late = chance.random() < 0.5
             # State that is rebuilt has seen late rows too: none were sent yet.
             restores = not among_late and chance.random() < RESTORED_SETS
+            drill.send_some()
+            if drill.makes_ending and not restores:
+                drill.make_ending()
             for kill in range(KILLS + restores):
-                with engine(services) as process:
+                points = Path(mkdtemp(dir=services.data))
+                if not among_late and not restores:
+                    # There at the latest, if it comes there.
+                    (points / chance.choice(PLACES)).touch()
+                with engine(services, HEADGATE_FAILPOINTS=str(points)) as process:
                     until = time.monotonic() + chance.uniform(8, 30)
                     keeps = restores and not kill
                     # And the copies are behind what is written now.
                     least = drill.batches() + 2 * len(drill.leaves_out) if restores and kill else 0
-                    while (
+                    while process.popen.poll() is None and (
                         time.monotonic() < until
                         or (keeps and not drill.have_run())
                         or (drill.batches() < least and time.monotonic() < until + MORE_SECONDS)
@@ -411,6 +450,7 @@ def kill_at_random(services: Services, kind: type[Drill], sets: int, at_once: in
                 drill.reset_refused()
                 if not among_late:
                     drill.send_late()
+                drill.check_ending()
                 drill.check()
                 drill.end()
 
