@@ -843,10 +843,7 @@ MUTANTS: tuple[Mutant, ...] = (
         old="        if state.waits or state.waits is None:\n            return True\n",
         new="",
         harm="Rows of a partition that waits for its turn are late, and dropped.",
-        test=(
-            "tests/unit/statements/test_event_time.py::"
-            "test_a_partition_with_a_backlog_that_has_no_turn_in_a_long_batch_is_not_idle"
-        ),
+        test="tests/unit/statements/test_clock.py::test_a_backlog_that_was_told_long_ago_holds_event_time",
     ),
     Mutant(
         name="silence-while-a-batch-runs",

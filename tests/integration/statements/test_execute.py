@@ -136,12 +136,14 @@ def test_settings_hold_for_the_next_job(run: Run, statements: Statements, events
     made = run(
         f"""SET 'client.statement-name' = 'one-@'; SET 'sql.state-ttl' = '1 hour';
         SET 'sql.tables.scan.idle-timeout' = '5 s'; SET 'sql.local-time-zone' = 'Europe/Vienna';
+        SET 'sql.idle-flush' = '10 s';
         CREATE TABLE `one.@` AS SELECT DISTINCT id FROM `{events}`;
         CREATE TABLE `two.@` AS SELECT id, MASK_HASH(who, 'pepper') AS who FROM `{events}`"""
     )
     first, second = (statements.get(outcome.statement) for outcome in made if outcome.statement)
     assert (first.name.startswith("one-"), second.name.startswith("two.")) == (True, True)
     assert (first.options["state_ttl_ms"], first.options["idle_seconds"]) == (3_600_000, 5.0)
+    assert [found.options["idle_flush_seconds"] for found in (first, second)] == [10.0, 10.0]
     assert "state_ttl_ms" not in second.options
     assert (second.options["idle_seconds"], second.options["zone"]) == (5.0, "Europe/Vienna")
     assert job_of(second, secret).runnable.columns.names == ["id", "who"]

@@ -40,6 +40,14 @@ def test_a_partition_with_a_backlog_is_not_silent() -> None:
     assert clock.watermark(55 + IDLE) == 1055
 
 
+def test_a_backlog_that_was_told_long_ago_holds_event_time() -> None:
+    clock = source(0, 1)
+    clock.see({0: 1000, 1: 300}, 0)
+    clock.hear({0: 0, 1: 7}, 0)
+    clock.see({0: 2000}, 5 * IDLE)
+    assert clock.watermark(5 * IDLE) == 300
+
+
 def test_a_pause_of_all_partitions_moves_nothing() -> None:
     """A backfill of the slower one after the pause is not late: only records move event time."""
     clock = source(0, 1)

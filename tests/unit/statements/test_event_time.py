@@ -217,6 +217,7 @@ def test_no_look_counts_while_a_batch_runs(stream: Stream) -> None:
     """Also one that begins between the first glance and the lock in which Spark plans batches."""
     stream.batch({0: 10 * HOUR, 1: 1000}, 1, behind={0: 0, 1: 0})
     stream.now += 5 * IDLE
+    stream.time.close(11 * HOUR)
     stream.query.begins_meanwhile = True
     assert stream.look() == 1000
 
