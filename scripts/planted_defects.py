@@ -878,6 +878,14 @@ MUTANTS: tuple[Mutant, ...] = (
         test="tests/unit/statements/test_clock.py::test_a_pause_of_all_partitions_moves_nothing",
     ),
     Mutant(
+        name="pause-counts-as-silence",
+        file="src/headgate/statements/clock.py",
+        old="        pause = now - self.spoken_at\n",
+        new="        pause = 0.0\n",
+        harm="After a pause of all inputs the one that is read first makes the records of the others late.",
+        test="tests/unit/statements/test_clock.py::test_a_pause_of_all_partitions_moves_nothing",
+    ),
+    Mutant(
         name="closed-before-it-is-read",
         file="src/headgate/statements/closing.py",
         old="        if not step.has_read(self._ends.result()):\n            return False\n",

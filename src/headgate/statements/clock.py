@@ -20,6 +20,11 @@ class _Partition:
     seen: int | None = None
     heard_at: float = 0.0
     waits: bool | None = False
+    #: A pause of all since it was heard was not counted as its silence.
+    is_excused: bool = False
+
+    def hear(self, now: float) -> None:
+        self.heard_at, self.is_excused = now, False
 
 
 @dataclass
@@ -42,7 +47,7 @@ class SourceClock:
         for partition, time_ms in times.items():
             state = self.partitions[partition]
             state.seen = time_ms if state.seen is None else max(state.seen, time_ms)
-            state.heard_at = now
+            state.hear(now)
 
     def recall(self, times: Mapping[int, int]) -> None:
         """What an earlier run had seen: those records do not come again."""
@@ -59,7 +64,15 @@ class SourceClock:
         for partition, state in self.partitions.items():
             state.waits = behind.get(partition, 0) > 0
             if state.waits:
-                state.heard_at = now
+                state.hear(now)
+
+    def excuse(self, pause: float) -> None:
+        """A pause of all that was as long as the idle timeout is nobody's silence, the first time: sparse
+        records of others leave out a partition that has none in the end."""
+        if pause >= self.idle_seconds:
+            for state in self.partitions.values():
+                if not state.is_excused:
+                    state.heard_at, state.is_excused = state.heard_at + pause, True
 
     def batch_ended(self) -> None:
         """Records may have come before it began: whether they wait is known when it tells."""
@@ -128,6 +141,24 @@ class Clock:
     sources: dict[str, SourceClock] = field(default_factory=dict)
     reached: int | None = None
     calm_at: float = 0.0
+
+    def see(self, scan: str, times: Mapping[int, int], now: float) -> None:
+        """The greatest event time that a batch had in each partition of a scan."""
+        if times:
+            self._end_pause(now)
+        self.sources[scan].see(times, now)
+
+    def hear(self, scan: str, behind: Mapping[int, int], now: float) -> None:
+        """How many offsets of each partition of a scan waited unread when the last batch began."""
+        if any(behind.values()):
+            self._end_pause(now)
+        self.sources[scan].hear(behind, now)
+
+    def _end_pause(self, now: float) -> None:
+        """A record has come. Those that others send at the same time may be in the next batch."""
+        pause = now - self.spoken_at
+        for source in self.sources.values():
+            source.excuse(pause)
 
     def batch_ended(self, now: float) -> int | None:
         """The watermark after a batch; the next one may begin at once."""

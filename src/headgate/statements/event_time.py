@@ -83,7 +83,7 @@ class EventTime:
         with self._lock:
             # What is told of an earlier batch than the last one says nothing of what waits now.
             if scan in self._clock.sources and number >= self._ran:
-                self._clock.sources[scan].hear(behind, time.monotonic())
+                self._clock.hear(scan, behind, time.monotonic())
 
     def look(self, query: StreamingQuery) -> None:
         """Between two batches: has a silence become long enough?"""
@@ -156,7 +156,7 @@ class EventTime:
         times = {
             int(key): int(value) for key, value in observed.items() if key.isdigit() and value is not None
         }
-        self._clock.sources[scan].see(times, now)
+        self._clock.see(scan, times, now)
 
 
 def _execution(query: StreamingQuery) -> Any:

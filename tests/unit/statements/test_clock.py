@@ -50,12 +50,28 @@ def test_a_backlog_that_was_told_long_ago_holds_event_time() -> None:
 
 def test_a_pause_of_all_partitions_moves_nothing() -> None:
     """A backfill of the slower one after the pause is not late: only records move event time."""
-    clock = source(0, 1)
-    clock.see({0: 1000, 1: 300}, 0)
+    clock = Clock({"a": source(0, 1)})
+    clock.see("a", {0: 1000, 1: 300}, 0)
     assert clock.watermark(9) == 300
     assert clock.watermark(1000 * IDLE) == 300
-    clock.see({0: 1200}, 2 * IDLE)
-    assert clock.watermark(2 * IDLE) == 1200, "one speaks, and the other has not for so long"
+    clock.see("a", {0: 1200}, 1000 * IDLE)
+    assert clock.watermark(1000 * IDLE) == 300, "the other one's records may be in the next batch"
+    clock.see("a", {0: 1300}, 1001 * IDLE)
+    assert clock.watermark(1001 * IDLE) == 1300, "one speaks, and the other has not for so long"
+
+
+def test_a_pause_is_excused_once_so_that_sparse_records_go_on() -> None:
+    clock = Clock({"a": source(0), "b": source(0)})
+    clock.see("a", {0: 1000}, 0)
+    clock.see("b", {0: 300}, 0)
+    clock.hear("a", {0: 4}, 3 * IDLE)
+    assert clock.watermark(3 * IDLE) == 300
+    clock.see("a", {0: 1200}, 6 * IDLE)
+    clock.hear("a", {0: 0}, 6 * IDLE)
+    assert clock.watermark(6 * IDLE) == 1200
+    clock.see("b", {0: 400}, 7 * IDLE)
+    clock.see("a", {0: 1400}, 9 * IDLE)
+    assert clock.watermark(9 * IDLE) == 1200, "it has spoken: the pause since then is excused again"
     assert source(0).watermark(10) is None
 
 

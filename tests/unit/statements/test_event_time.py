@@ -172,6 +172,9 @@ def test_what_waits_is_not_known_until_a_batch_has_told(stream: Stream) -> None:
     stream.hear({0: 0, 1: 0})
     stream.now += 5 * IDLE
     stream.batch({0: 12 * HOUR}, 1, behind={0: 0, 1: 0})
+    assert stream.look() == 1000, "the first record after a pause of both"
+    stream.now += IDLE
+    stream.batch({0: 12 * HOUR}, 1, behind={0: 0, 1: 0})
     assert stream.look() == 12 * HOUR
 
 
