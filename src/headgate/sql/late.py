@@ -24,6 +24,6 @@ class LateRows:
             return rows
         name = f"late{len(self.names)}"
         self.names.append(name)
-        # In the type of the literal as it is: Spark would compile its code anew for each other number.
+        # In the type of the literal as it is: Spark would compile its code again for each number.
         moment = F.unix_micros(due).try_cast("decimal(18,0)")
         return rows.observe(name, F.count_if(moment <= self._passed).alias(ROWS))

@@ -230,7 +230,7 @@ class BoundedQuery:
             raise StatementFailed(
                 f"The result of the statement is gone from '{self._folder(result).uri}', and perhaps a part "
                 f"of it is in topic '{self._output.topic}' already.",
-                "Delete the statement and what it wrote, and create it anew.",
+                "Delete the statement and what it wrote, and create it again.",
             )
         self.totals.rows_out = result.rows
         self.totals.batches = result.chunks

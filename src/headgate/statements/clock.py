@@ -125,7 +125,7 @@ class SourceClock:
     def _is_active(self, state: _Partition, now: float, spoken_at: float) -> bool:
         if state.waits or state.waits is None:
             return True
-        # A pause of all is nobody's silence. One that never showed anything may be empty for ever.
+        # A pause of all is nobody's silence. One that never showed anything may stay empty.
         until = now if state.seen is None else min(now, spoken_at)
         return until - state.heard_at < self.idle_seconds
 

@@ -8,8 +8,8 @@ from pyspark.sql import Column, SparkSession
 class LateBefore:
     """A literal whose number is ours to set. A batch has what was set before it began.
 
-    A query is built once, and Spark makes the tasks of each batch from it anew. No row may hang on this, only
-    what is counted: the plan does not say its value.
+    A query is built once, and Spark makes the tasks of each batch from it again. No row may hang on this:
+    it is for counts only, and the plan does not say its value.
     """
 
     def __init__(self, spark: SparkSession) -> None:

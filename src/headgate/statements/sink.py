@@ -194,7 +194,7 @@ class Sink(ABC):
         """In which rows leave a task."""
         found = [f.col(quote(name)) for name in self._order if name in records.columns]
         if r.OP in records.columns:
-            # What is taken back goes first: '-' is behind '+'.
+            # What is retracted goes first: '-' is behind '+'.
             found.append(f.col(quote(r.OP)).desc())
         return found
 

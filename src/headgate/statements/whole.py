@@ -109,7 +109,7 @@ class WholeQuery:
 
 
 def what_is_left(rows: DataFrame, names: list[str]) -> DataFrame:
-    """Each row as often as it came and was not taken back."""
+    """Each row as often as it came and was not retracted."""
     columns = [f.col(quote(name)) for name in names]
     sign = f.when(f.col(quote(r.OP)).startswith("-"), f.lit(-1)).otherwise(f.lit(1))
     counted = rows.groupBy(*columns).agg(f.sum(sign).alias("$left")).where("`$left` > 0")

@@ -141,7 +141,7 @@ class Statements:
                 raise InvalidRequest(
                     f"Statement '{name}' is completed: it has read up to the ends of its topics as it "
                     "found them, and nothing is left to do.",
-                    f"Delete it (`headgate statement delete {name}`) and create it anew: it reads up to the "
+                    f"Delete it (`headgate statement delete {name}`) and create it again: it reads up to the "
                     "ends of then.",
                 )
             values: dict[str, Any] = {"desired": desired}
