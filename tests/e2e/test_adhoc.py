@@ -148,7 +148,10 @@ def test_by_api_and_by_its_end(stack: Stack, feed: Feed) -> None:
         ("SELECT id FROM `live.nowhere`", "live.nowhere"),
         ("SELECT id FROM `live.readings`; SHOW TABLES", "comes last"),
         ("SET 'sql.snapshot.mode' = 'later'; SHOW TABLES", "cannot be 'later'"),
-        ("SET 'sql.snapshot.mode' = 'now'; CREATE TABLE x AS SELECT id FROM `live.readings`", "RESET"),
+        (
+            "SET 'sql.snapshot.mode' = 'now'; CREATE TABLE x AS SELECT id, NOW() AS n FROM `live.readings`",
+            "something else each time",
+        ),
         ("SELECT id FROM lake.local.`live.nowhere`", "live.nowhere"),
     ],
 )
