@@ -112,6 +112,7 @@ class StatementQuery(Step):
         self._query: StreamingQuery | None = None
         self._sink: Rows | None = None
         self._started = threading.Event()
+        self._stopping = threading.Event()
         self._event_time = EventTime()
         #: By the name of an observation: the topic that it is about.
         self._scans: dict[str, str] = {}
@@ -211,6 +212,7 @@ class StatementQuery(Step):
         )
         self._last_told, self._looked_at_ends = "", False
         self._started.clear()
+        self._stopping.clear()
         context = self._spark.sparkContext
         # Statements share the engine fairly, whatever each has to do.
         context.setLocalProperty("spark.scheduler.pool", running.writer)
@@ -225,6 +227,8 @@ class StatementQuery(Step):
         # The first one may come before `start` has the query in its hands.
         if not self._started.wait(STOP_SECONDS) or self._sink is None or self._query is None:
             raise AssertionError("a batch of no query")
+        if self._stopping.is_set():
+            raise RuntimeError(f"batch {number} is left for the next start: '{self._name}' is to stop")
         if not self._looked_at_ends:
             self._look_at_ends()
         self._sink(rows, number)
@@ -288,11 +292,17 @@ class StatementQuery(Step):
         return built.observe(_OUT, f.count(f.lit(1)).alias("rows"))
 
     def stop(self, patience: float = STOP_SECONDS) -> None:
-        """Between two batches, if one ends within `patience` seconds: then nothing is left half done."""
+        """Between two batches, if one ends within `patience` seconds: then nothing is left half done.
+
+        A batch that begins meanwhile ends at once with an error: it is planned, nothing of it is written, and
+        it is the first of the next start.
+        """
         query = self._query
         if query is None:
             return
         deadline = time.monotonic() + patience
+        if patience:
+            self._stopping.set()
         while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
             time.sleep(0.02)
         query.stop()

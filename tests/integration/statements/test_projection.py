@@ -1,7 +1,18 @@
 """A query without state: rows in, rows out, each once, in the order of their key."""
 
+import threading
+import time
+
+import pytest
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headgate.kafka.transactional import take_over_markers
+from headgate.statements.checkpoint import Checkpoint
+from headgate.statements.sink import MARKERS
 from tests.integration.statements.bench import Bench, event
 from tests.integration.statements.plans import projection
+
+PATIENCE_SECONDS = 20.0
 
 
 def test_rows_are_there_once_and_a_restart_goes_on(bench: Bench) -> None:
@@ -31,3 +42,43 @@ def test_rows_are_there_once_and_a_restart_goes_on(bench: Bench) -> None:
     assert all(ids == sorted(ids) for ids in by_key.values())
     assert query.totals.rows_in == 100
     assert query.totals.rows_out == 90
+
+
+def test_a_busy_statement_stops_between_two_batches(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its next batch begins as the last one ends: whoever looks never finds it at rest."""
+    at_work = property(lambda _: {"isTriggerActive": True, "message": "", "isDataAvailable": True})
+    monkeypatch.setattr(StreamingQuery, "status", at_work)
+    source = bench.events()
+    plan = projection(source)
+    output, running = bench.output(plan), bench.running(interval_seconds=0.001)
+    sent: list[int] = []
+    stopped = threading.Event()
+
+    def feed() -> None:
+        while not stopped.wait(0.005):
+            bench.send_later(source.name, event(len(sent), "busy", len(sent) + 1), len(sent) % 2)
+            bench.flush()
+            sent.append(len(sent))
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    try:
+        query = bench.query(plan, output, running)
+        query.start()
+        bench.until_read(query, 20)
+        began = time.monotonic()
+        query.stop(PATIENCE_SECONDS)
+        took = time.monotonic() - began
+    finally:
+        stopped.set()
+        feeder.join()
+    markers = take_over_markers(bench.access, running.writer, running.tasks, MARKERS)
+    reached = Checkpoint(bench.spark, running.checkpoint).reached()
+    assert reached is not None
+    assert max(marker.batch for marker in markers if marker is not None) <= reached.batch, "half a batch"
+    assert took < PATIENCE_SECONDS / 2
+    again = bench.query(plan, output, running)
+    again.start()
+    bench.until_read(again, len(sent) - sum(reached.offsets[source.name].values()))
+    again.stop()
+    assert sorted(value["id"] for value in bench.values(output.topic)) == sent
