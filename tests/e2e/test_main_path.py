@@ -95,7 +95,7 @@ def test_status_tells_where_things_are_and_how_they_stand(stack: Stack, ledger: 
         rows = ledger.count(topic)
         assert (table["state"], table["reason"], table["lag"], table["rows"]) == ("Running", "", 0, rows)
         assert table["freshness"] == 0
-        assert set(table["position"]) == {"cluster", "topic", "offsets"}
+        assert set(table["position"]) == {"cluster", "topic", "offsets", "epochs"}
         assert sum(table["position"]["offsets"].values()) == rows
 
     text = stack.run("status").stdout
