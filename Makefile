@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test-setup demo archives test integration unit-coverage integration-of-sql integration-of-parts faults-and-tables e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
+.PHONY: help setup test-setup demo archives test integration unit-coverage integration-of-sql integration-of-parts e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -44,7 +44,7 @@ archives: test-setup .jars/.archives    ## have JVMs write down their classes: e
 
 test: test-setup archives    ## everything that CI runs: checks, unit, integration, end to end, faults
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line check unit-coverage
-	@$(MAKE) --no-print-directory --jobs=4 integration-of-sql integration-of-parts e2e faults-and-tables
+	@$(MAKE) --no-print-directory --jobs=4 integration-of-sql integration-of-parts e2e faults
 
 unit-coverage: test-setup
 	@$(BIN)/python -m coverage erase
@@ -66,10 +66,7 @@ integration-of-sql: test-setup
 	@$(BIN)/python -m pytest $(OF_SQL)
 
 integration-of-parts: test-setup
-	@$(BIN)/python -m pytest tests/integration $(addprefix --ignore=,$(OF_SQL) tests/integration/tables)
-
-faults-and-tables: test-setup
-	@$(BIN)/python -m pytest tests/faults tests/integration/tables
+	@$(BIN)/python -m pytest tests/integration $(addprefix --ignore=,$(OF_SQL))
 
 e2e: test-setup       ## `headgate up` and the commands a user types
 	@$(BIN)/python -m pytest tests/e2e
