@@ -51,8 +51,10 @@ def test_a_backlog_that_was_told_long_ago_holds_event_time() -> None:
 def test_a_pause_of_all_partitions_moves_nothing() -> None:
     """A backfill of the slower one after the pause is not late: only records move event time."""
     clock = Clock({"a": source(0, 1)})
-    clock.see("a", {0: 1000, 1: 300}, 0)
+    clock.see("a", {0: 900, 1: 300}, 0)
+    clock.see("a", {0: 1000}, IDLE / 2)
     assert clock.watermark(9) == 300
+    assert clock.watermark(1.2 * IDLE) == 300, "the other one was silent for half of it"
     assert clock.watermark(1000 * IDLE) == 300
     clock.see("a", {0: 1200}, 1000 * IDLE)
     assert clock.watermark(1000 * IDLE) == 300, "the other one's records may be in the next batch"
