@@ -238,3 +238,5 @@ def test_what_ends_has_no_clock(query: str) -> None:
         "INSERT INTO clean SELECT 1, CAST(UNIX_TIMESTAMP(CAST(began AS STRING)) AS STRING), speed FROM rides"
     )
     insert(plain, options=Options(bounded=True))
+    words = "INSERT INTO clean SELECT 1, CONCAT('it''s now() \\', bike, ' rand()'), speed FROM rides"
+    insert(words, options=Options(bounded=True))
