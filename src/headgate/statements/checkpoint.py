@@ -86,22 +86,14 @@ class Checkpoint:
         if not done or done[-1] not in planned:
             return None
         batch = done[-1]
-        _, metadata, *ends = self._lines("offsets", batch)
-        offsets: dict[str, dict[int, int]] = {}
-        for line in ends:
-            for topic, partitions in (json.loads(line) if line != "-" else {}).items():
-                offsets[topic] = {int(partition): offset for partition, offset in partitions.items()}
-        known = json.loads(metadata)
+        known = json.loads(self._lines("offsets", batch)[1])
         later = next((number for number in planned if number > batch), None)
+        offsets = dict(self.readings(batch))
         return Reached(batch, offsets, int(known["batchWatermarkMs"]), later, known["conf"])
 
     def readings(self, batch: int) -> list[tuple[str, dict[int, int]]]:
         """Up to where each source of a batch was read: a topic that it reads twice is there twice."""
-        found: list[tuple[str, dict[int, int]]] = []
-        for line in self._lines("offsets", batch)[2:]:
-            for topic, ends in (json.loads(line) if line != "-" else {}).items():
-                found.append((topic, {int(partition): int(offset) for partition, offset in ends.items()}))
-        return found
+        return entry_readings("\n".join(self._lines("offsets", batch)))
 
     def passed(self, topic: str) -> Mapping[int, int] | None:
         """Where in a topic no batch will ever read before again; None while nothing of it was read.
@@ -111,11 +103,7 @@ class Checkpoint:
         done = self._numbers("commits")
         if not done:
             return None
-        readings: list[dict[int, int]] = []
-        for line in self._lines("offsets", done[-1])[2:]:
-            found = (json.loads(line) if line != "-" else {}).get(topic)
-            if found is not None:
-                readings.append({int(partition): int(offset) for partition, offset in found.items()})
+        readings = [ends for name, ends in self.readings(done[-1]) if name == topic]
         if not readings:
             return None
         known = set.intersection(*(set(reading) for reading in readings))
@@ -224,13 +212,21 @@ def without_conf(entry: str) -> str:
     return "\n".join([version, json.dumps(known, sort_keys=True), *offsets])
 
 
+def entry_readings(entry: str) -> list[tuple[str, dict[int, int]]]:
+    """Up to where each source of an entry was read: a topic that is read twice is there twice."""
+    return [
+        (topic, {int(partition): int(offset) for partition, offset in ends.items()})
+        for line in entry.splitlines()[2:]
+        for topic, ends in (json.loads(line) if line != "-" else {}).items()
+    ]
+
+
 def entry_offsets(entry: str) -> dict[str, dict[int, int]]:
     """By topic, up to where a batch has read; of a topic that it reads twice, where it is behind."""
     found: dict[str, dict[int, int]] = {}
-    for line in entry.splitlines()[2:]:
-        for topic, ends in (json.loads(line) if line != "-" else {}).items():
-            known = found.setdefault(topic, {})
-            known |= {int(p): min(known.get(int(p), int(end)), int(end)) for p, end in ends.items()}
+    for topic, ends in entry_readings(entry):
+        known = found.setdefault(topic, {})
+        known |= {partition: min(known.get(partition, end), end) for partition, end in ends.items()}
     return found
 
 
