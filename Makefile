@@ -43,7 +43,7 @@ archives: test-setup .jars/.archives    ## have JVMs write down their classes: e
 	@touch $@
 
 test: test-setup archives    ## everything that CI runs: checks, unit, integration, end to end, faults
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line check unit-coverage
+	@$(MAKE) --no-print-directory --jobs=2 check unit-coverage
 	@$(MAKE) --no-print-directory --jobs=4 integration-of-sql integration-of-parts e2e faults
 
 unit-coverage: test-setup
