@@ -365,6 +365,46 @@ class Auth(Section):
     oidc: Oidc = Oidc()
 
 
+class ReaderLimits(Section):
+    """Of queries, by who asks. 0 is no limit."""
+
+    rows: int = Field(1_000_000, ge=0, description="Rows that a query gives.")
+    bytes: int = Field(1024**3, ge=0, description="Bytes that a query's rows take on the way.")
+    seconds: Duration = Field(600.0, ge=0, description="How long a query runs that has an end.")
+    concurrent: int = Field(4, ge=0, description="Queries that one client runs at a time.")
+
+
+class WriterLimits(ReaderLimits):
+    rows: int = Field(10_000_000, ge=0, description="Rows that a query gives.")
+    bytes: int = Field(10 * 1024**3, ge=0, description="Bytes that a query's rows take on the way.")
+    seconds: Duration = Field(3600.0, ge=0, description="How long a query runs that has an end.")
+    concurrent: int = Field(8, ge=0, description="Queries that one client runs at a time.")
+
+
+class AdminLimits(ReaderLimits):
+    rows: int = Field(0, ge=0, description="Rows that a query gives.")
+    bytes: int = Field(0, ge=0, description="Bytes that a query's rows take on the way.")
+    seconds: Duration = Field(0.0, ge=0, description="How long a query runs that has an end.")
+    concurrent: int = Field(0, ge=0, description="Queries that one client runs at a time.")
+
+
+class Limits(Section):
+    """What the server takes on. A request that passes one is refused with the name of the setting."""
+
+    body_bytes: int = Field(16 * 1024**2, ge=65_536, description="The longest body of a request.")
+    json_depth: int = Field(200, ge=16, le=500, description="How deep lists and objects nest in a body.")
+    tokens: int = Field(120, ge=1, description="Tokens that one client is given in a minute.")
+    failures: int = Field(
+        10, ge=1, description="Wrong secrets for one client id from one address in a minute."
+    )
+    address_failures: int = Field(
+        100, ge=1, description="Wrong secrets and tokens from one address in a minute."
+    )
+    reader: ReaderLimits = ReaderLimits()
+    writer: WriterLimits = WriterLimits()
+    admin: AdminLimits = AdminLimits()
+
+
 class Statements(Section):
     checkpoints: str | None = Field(
         None, description="Where statements keep their progress and state; none is the data folder."
@@ -429,6 +469,7 @@ class Settings(Section):
     maintenance: Maintenance = Maintenance()
     public: Public = Public()
     auth: Auth = Auth()
+    limits: Limits = Limits()
     statements: Statements = Statements()
     publication: Publication = Publication()
     store: Store = Store()

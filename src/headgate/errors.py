@@ -16,6 +16,7 @@ HeadgateError
 │   ├── RowsChanged         a batch was not the same at a second look: compaction was at work in the topic
 │   ├── StaleLog            another engine has committed to the Delta log: it is read again
 │   ├── TooManyFailures     too many wrong secrets: wait
+│   ├── TooManyRequests     more at a time, or in a minute, than a limit allows: wait
 │   └── StaleBatch          another engine has committed past this batch: look again before writing
 └── TerminalError           the same call fails again until somebody changes something
     ├── ConfigError
@@ -24,6 +25,7 @@ HeadgateError
     ├── AlreadyExists
     ├── NotAuthorized       no token, or one that opens nothing
     ├── NotAllowed          a known client that may not do this
+    ├── LimitReached        a request or its result is larger, or takes longer, than a limit allows
     ├── OutsideRefused      a catalog that tables are published to does not let us
     ├── NotPublishable      a table cannot be published under its name, or not at all
     ├── NotRunning          no Headgate on this data folder
@@ -130,6 +132,14 @@ class TooManyFailures(TransientError):
         self.wait = wait
 
 
+class TooManyRequests(TransientError):
+    """More at a time, or in a minute, than a limit allows: `wait` seconds must pass."""
+
+    def __init__(self, message: str, remedy: str = "", wait: int = 1) -> None:
+        super().__init__(message, remedy)
+        self.wait = wait
+
+
 class TerminalError(HeadgateError):
     """The same call fails again until somebody changes something."""
 
@@ -156,6 +166,10 @@ class NotAuthorized(TerminalError):
 
 class NotAllowed(TerminalError):
     """It is known who asks, and they may not."""
+
+
+class LimitReached(TerminalError):
+    """A request, or its result, is larger or takes longer than a limit of the configuration allows."""
 
 
 class OutsideRefused(TerminalError):

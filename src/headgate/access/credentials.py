@@ -48,7 +48,7 @@ class Credential:
 
     @property
     def principal(self) -> Principal:
-        return Principal(f"'{self.name}'", self.grants)
+        return Principal(f"'{self.name}'", self.grants, self.client_id)
 
 
 class Credentials:

@@ -109,6 +109,10 @@ class Gate:
             raise NotAuthorized("The token's credential was revoked.")
         return found
 
+    def query_token(self, caller: Principal) -> str | None:
+        """By which the catalog knows the caller whom the query driver asks for."""
+        return self.tokens.issue(caller.credential) if self._credentials.find(caller.credential) else None
+
     def _bearer(self, token: str, visit: Visit) -> Principal:
         if not visit.public:
             for key, principal in ((self._keys.engine, ENGINE), (self._keys.operator, LOCAL)):

@@ -55,7 +55,7 @@ class Issuer:
         self._check(claims)
         held = set(_values(claims, self._settings.claim))
         grants = tuple(grant for value, grant in self._grants.items() if value in held)
-        return Principal(f"'{claims['sub']}'", grants)
+        return Principal(f"'{claims['sub']}'", grants, f"{self.name} {claims['sub']}")
 
     def _decode(self, token: str) -> jwt.Token:
         try:

@@ -69,6 +69,18 @@ class Principal:
 
     name: str
     grants: tuple[Grant, ...] = ()
+    # Which credential was shown: a client id, a key's name, an issuer's subject. Never a secret.
+    credential: str = ""
+
+    @property
+    def id(self) -> str:
+        """Tells them apart from others, whatever they are called."""
+        return self.credential or self.name
+
+    @property
+    def highest(self) -> Role | None:
+        """The highest role that they have on anything; none opens nothing."""
+        return _highest(self.grants)
 
     @property
     def is_admin(self) -> bool:
@@ -99,9 +111,9 @@ class Principal:
 
 
 # The process that writes the tables.
-ENGINE = Principal("the engine", (Grant(Role.ENGINE),))
+ENGINE = Principal("the engine", (Grant(Role.ENGINE),), "engine key")
 # Whoever is on this machine, where no token is asked for; and who has the data folder's operator key.
-LOCAL = Principal("a local user", (Grant(Role.ADMIN),))
+LOCAL = Principal("a local user", (Grant(Role.ADMIN),), "local")
 
 
 def _highest(grants: Iterable[Grant]) -> Role | None:

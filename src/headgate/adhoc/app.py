@@ -13,11 +13,12 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from headgate.adhoc.queries import Queries, Query
-from headgate.errors import HeadgateError, NotFound, TransientError
+from headgate.errors import HeadgateError, NotFound, TooManyRequests, TransientError
 from headgate.statements.asking import Asked
 
 NDJSON = "application/x-ndjson"
 _NO_MORE = object()
+CODES = {NotFound: 404, TooManyRequests: 429, TransientError: 503, HeadgateError: 400}
 START_SECONDS = 30.0
 
 
@@ -45,7 +46,7 @@ def create_app(queries: Queries, token: str) -> FastAPI:
 
     @app.exception_handler(HeadgateError)
     async def fail(_: Request, error: HeadgateError) -> JSONResponse:
-        code = 404 if isinstance(error, NotFound) else 503 if isinstance(error, TransientError) else 400
+        code = next(code for kind, code in CODES.items() if isinstance(error, kind))
         told = {"error": type(error).__name__, "message": error.message, "remedy": error.remedy}
         return JSONResponse(told, code)
 
@@ -58,13 +59,13 @@ def create_app(queries: Queries, token: str) -> FastAPI:
         return [query.to_dict() for query in queries.all()]
 
     @app.get("/queries/{query_id}/rows")
-    async def rows(query_id: str, request: Request) -> Leaving:
-        query = queries.read(query_id)
+    async def rows(query_id: str, request: Request, owner: str | None = None) -> Leaving:
+        query = queries.read(query_id, owner)
         return Leaving(_pieces(query, request), lambda: queries.leave(query))
 
     @app.delete("/queries/{query_id}", status_code=status.HTTP_204_NO_CONTENT)
-    def cancel(query_id: str) -> None:
-        queries.cancel(query_id)
+    def cancel(query_id: str, owner: str | None = None) -> None:
+        queries.cancel(query_id, owner)
 
     return app
 

@@ -17,11 +17,19 @@ from headgate.adhoc.live import BATCH_ROWS, LiveQuery, StagedLiveQuery, run_live
 from headgate.adhoc.results import Closed, Results
 from headgate.adhoc.snapshot import Snapshot
 from headgate.config import Statements as StatementSettings
-from headgate.errors import HeadgateError, InvalidRequest, NotFound, ServerUnavailable, StatementFailed
+from headgate.errors import (
+    HeadgateError,
+    InvalidRequest,
+    LimitReached,
+    NotFound,
+    ServerUnavailable,
+    StatementFailed,
+    TooManyRequests,
+)
 from headgate.kafka.access import KafkaAccess
 from headgate.registry.client import SchemaSource
 from headgate.sql.planner import Plan
-from headgate.statements.asking import Asked
+from headgate.statements.asking import Asked, Caller
 from headgate.statements.checkpoint import Checkpoint
 from headgate.statements.query import Running
 from headgate.statements.stages import delete_topics
@@ -49,10 +57,16 @@ class Query:
     read_at: float | None = None
     thread: threading.Thread | None = None
     plan: Plan | None = None
+    # It has run for as long as its caller may.
+    is_overdue: bool = False
+
+    @property
+    def owner(self) -> str | None:
+        return None if self.asked.caller is None else self.asked.caller.id
 
     def to_dict(self) -> dict[str, Any]:
         read = self.read_at is not None
-        about = {"id": self.id, "kind": self.asked.kind, "sql": self.asked.sql}
+        about = {"id": self.id, "kind": self.asked.kind, "sql": self.asked.sql, "owner": self.owner}
         return {**about, "since": self.since, "rows": self.results.rows, "read": read}
 
 
@@ -91,12 +105,13 @@ class Queries:
         plan = None if asked.kind == "lake" else asked.plan(self._secret)
         # A stream's limit is counted as its rows are given.
         limit = plan.limit if plan is not None and asked.kind == "live" else None
-        results = Results(limit, plan.key if plan is not None else ())
+        results = Results(limit, plan.key if plan is not None else (), asked.caller)
         query = Query(uuid.uuid4().hex, asked, results, plan=plan)
         query.thread = threading.Thread(
             target=self._run, args=(query,), name=f"query-{query.id}", daemon=True
         )
         with self._lock:
+            self._check_concurrent(asked.caller)
             if len(self._running) >= MOST:
                 raise ServerUnavailable(
                     f"{MOST} queries run already.", "Try again when one has ended, or stop one."
@@ -105,20 +120,30 @@ class Queries:
         query.thread.start()
         return query
 
+    def _check_concurrent(self, caller: Caller | None) -> None:
+        if caller is None or not caller.concurrent:
+            return
+        if sum(query.owner == caller.id for query in self._running.values()) >= caller.concurrent:
+            raise TooManyRequests(
+                f"{caller.name} runs {caller.concurrent} queries already, and may run no more.",
+                f"Ask again when one has ended, or raise {caller.limits}.concurrent.",
+            )
+
     def all(self) -> list[Query]:
         with self._lock:
             return sorted(self._running.values(), key=lambda query: query.since)
 
-    def get(self, query_id: str) -> Query:
+    def get(self, query_id: str, owner: str | None = None) -> Query:
+        """`owner`: whose it must be; None is anybody's."""
         with self._lock:
             found = self._running.get(query_id)
-        if found is None:
+        if found is None or owner not in (None, found.owner):
             raise NotFound(f"There is no query '{query_id}'.", "It has ended, or never was.")
         return found
 
-    def read(self, query_id: str) -> Query:
+    def read(self, query_id: str, owner: str | None = None) -> Query:
         """For its one reader."""
-        found = self.get(query_id)
+        found = self.get(query_id, owner)
         with self._lock:
             if found.read_at is not None:
                 raise InvalidRequest(f"Query '{query_id}' is being read.", "Ask again: each has one reader.")
@@ -132,8 +157,8 @@ class Queries:
         with self._lock:
             self._running.pop(query.id, None)
 
-    def cancel(self, query_id: str) -> None:
-        found = self.get(query_id)
+    def cancel(self, query_id: str, owner: str | None = None) -> None:
+        found = self.get(query_id, owner)
         found.results.cancel()
         self._interrupt(found)
         if found.read_at is None:
@@ -161,17 +186,17 @@ class Queries:
             state, more = self._rows(query)
             results.end(state, **more)
         except Closed:
-            results.end("Stopped")
+            _stopped(query)
         except Exception as error:  # noqa: BLE001 - whatever it is, its reader is told
             if not results.is_wanted:
-                results.end("Stopped")
+                _stopped(query)
                 return
             results.fail(_meant(error, query))
 
     def _rows(self, query: Query) -> tuple[str, dict[str, Any]]:
         asked, results = query.asked, query.results
         if asked.kind == "lake":
-            return "Completed", run_lake(self._spark, asked.sql, asked.zone, self._catalog, results)
+            return "Completed", run_lake(self._spark, asked.sql, asked.zone, self._shown(asked), results)
         assert query.plan is not None
         if asked.kind == "live":
             live = self._live(query, f"{self._checkpoints}/{query.id}")
@@ -188,6 +213,12 @@ class Queries:
         )
         snapshot.run(results)
         return "Completed", {}
+
+    def _shown(self, asked: Asked) -> Mapping[str, str]:
+        """By what the catalog is shown whose query it is."""
+        if not self._catalog or asked.caller is None or asked.caller.token is None:
+            return self._catalog
+        return {**self._catalog, "token": asked.caller.token}
 
     def _live(self, query: Query, uri: str) -> LiveQuery | StagedLiveQuery:
         assert query.plan is not None
@@ -211,13 +242,38 @@ class Queries:
         if query.asked.kind != "live":
             self._spark.sparkContext.cancelJobGroup(query.id)
 
+    def _end_overdue(self, query: Query, now: float) -> None:
+        """One that has an end, and does not come to it in time."""
+        caller = query.asked.caller
+        if caller is None or not caller.seconds or query.asked.kind == "live":
+            return
+        if now - query.made_at > caller.seconds and not query.is_overdue:
+            query.is_overdue = True
+            query.results.cancel()
+            self._interrupt(query)
+
     def _keep(self) -> None:
         while not self._ended.wait(LOOK_SECONDS):
             now = time.monotonic()
             for query in self.all():
+                self._end_overdue(query, now)
                 if query.read_at is None and now - query.made_at > LONELY_SECONDS:
                     log.info("nobody has come for the rows of query %s: it ends", query.id)
                     self.leave(query)
+
+
+def _stopped(query: Query) -> None:
+    """The last word to who still reads."""
+    caller = query.asked.caller
+    if query.is_overdue and caller is not None:
+        query.results.fail(
+            LimitReached(
+                f"The query has run for {caller.seconds:g} s, the limit for {caller.name}.",
+                f"Ask for less, or raise {caller.limits}.seconds.",
+            )
+        )
+    else:
+        query.results.end("Stopped")
 
 
 def _meant(error: Exception, query: Query) -> Exception:

@@ -5,9 +5,12 @@ import queue
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, LimitReached
+
+if TYPE_CHECKING:
+    from headgate.statements.asking import Caller
 
 # A piece is what is written at once; so many of them wait.
 PIECE_BYTES, PIECES = 64 * 1024, 16
@@ -24,8 +27,13 @@ class Closed(Exception):
 class Results:
     """One writer and one reader, each in a thread of its own."""
 
-    def __init__(self, limit: int | None = None, key: Sequence[str] = ()) -> None:
-        """`key`: of rows that change, by which columns. Of these so many different ones are the limit."""
+    def __init__(
+        self, limit: int | None = None, key: Sequence[str] = (), caller: "Caller | None" = None
+    ) -> None:
+        """`key`: of rows that change, by which columns. Of these so many different ones are the limit.
+        `caller`: who gets no more than they may."""
+        self._caller = caller
+        self._given = 0
         self._pieces: queue.Queue[bytes | None] = queue.Queue(PIECES)
         self._waiting: list[bytes] = []
         self._size = 0
@@ -45,12 +53,25 @@ class Results:
         """Waits while too much is unread. Raises Closed when no more is wanted."""
         if self.is_full or self._finished.is_set() or not self.is_wanted:
             raise Closed
-        self._line({"op": op, "row": row})
-        self.rows += 1
+        self.charge(1, self._line({"op": op, "row": row}))
         if self._limit is not None and op != INSERT:
             self._changes = True
             told = json.dumps([row[name] for name in self._key])
             (self._there.discard if op == DELETE else self._there.add)(told)
+
+    def charge(self, rows: int, size: int) -> None:
+        """Counts what is given. Raises LimitReached where that is more than the caller may have."""
+        self.rows += rows
+        self._given += size
+        caller = self._caller
+        if caller is None:
+            return
+        for name, count, most in (("rows", self.rows, caller.rows), ("bytes", self._given, caller.bytes)):
+            if most and count > most:
+                raise LimitReached(
+                    f"The query gives more than {most} {name}, the limit for {caller.name}.",
+                    f"Ask for less, or raise {caller.limits}.{name}.",
+                )
 
     def flush(self) -> None:
         """What is there is to be seen now."""
@@ -111,12 +132,14 @@ class Results:
         """No more rows; who reads is told the end."""
         self._cancelled.set()
 
-    def _line(self, content: Mapping[str, Any]) -> None:
+    def _line(self, content: Mapping[str, Any]) -> int:
+        """Its length."""
         line = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
         self._waiting.append(line)
         self._size += len(line)
         if self._size >= PIECE_BYTES:
             self.flush()
+        return len(line)
 
     def _last(self, content: Mapping[str, Any]) -> None:
         """Who has gone does not wait for it; who does not read is not waited for any longer than so."""

@@ -105,7 +105,7 @@ class Topics:
     def describe(self, name: str) -> Topic:
         found = self.describe_many([name])
         if name not in found:
-            raise self._no_such(name)
+            raise no_such_topic(name)
         return found[name]
 
     def describe_many(self, names: Iterable[str]) -> dict[str, Topic]:
@@ -146,7 +146,7 @@ class Topics:
             self._link.admin.delete_topics([name], request_timeout=self._timeout)[name].result()
         except KafkaException as error:
             if code_of(error) in UNKNOWN_TOPIC:
-                raise self._no_such(name) from error
+                raise no_such_topic(name) from error
             raise self._link.failure(error, f"delete topic '{name}'") from error
         self._wait(
             lambda: not self.describe_many([name]), f"topic '{name}' is being deleted, but still there"
@@ -216,7 +216,7 @@ class Topics:
             found: dict[str, ConfigEntry] = future.result()
         except KafkaException as error:
             if code_of(error) in ABSENT:
-                raise self._no_such(name) from error
+                raise no_such_topic(name) from error
             raise self._link.failure(error, f"show the configuration of topic '{name}'") from error
         return dict(sorted(found.items()))
 
@@ -238,11 +238,12 @@ class Topics:
                 raise KafkaUnavailable(f"Kafka at {self._link.access} is slow: {otherwise}.")
             time.sleep(POLL_SECONDS)
 
-    def _no_such(self, name: str) -> NotFound:
-        return NotFound(
-            f"There is no topic '{name}'.",
-            f"`headgate topic list` shows the topics, `headgate topic create {name}` makes it.",
-        )
+
+def no_such_topic(name: str) -> NotFound:
+    return NotFound(
+        f"There is no topic '{name}'.",
+        f"`headgate topic list` shows the topics, `headgate topic create {name}` makes it.",
+    )
 
 
 def _topic(found: TopicDescription) -> Topic:

@@ -16,6 +16,7 @@ from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
 from headgate.server import page
+from headgate.server.access import Asking, check_declared
 from headgate.server.api.catalogs import catalogs_router
 from headgate.server.api.control import control_router
 from headgate.server.api.credentials import credentials_router
@@ -26,6 +27,7 @@ from headgate.server.api.statements import statements_router
 from headgate.server.api.storage import storage_router
 from headgate.server.api.tables import tables_router
 from headgate.server.api.topics import topics_router
+from headgate.server.callers import callers
 from headgate.server.doors import Doorkeeper, gate_of
 from headgate.server.driver import QueryDriver
 from headgate.server.failures import RESPONSES, answer_failures
@@ -73,7 +75,8 @@ def create_app(
         docs_url=None,
         redoc_url=None,
     )
-    app.add_middleware(Doorkeeper, gate=gate or gate_of(runtime, store))
+    gate = gate or gate_of(runtime, store)
+    app.add_middleware(Doorkeeper, gate=gate, cluster=runtime.settings.namespace)
     app.add_middleware(OwnOrigin)
     answer_failures(app)
     offsets = Offsets(runtime.kafka_access)
@@ -83,14 +86,20 @@ def create_app(
         control_router(found),
         tables,
         maintenance_router(store),
-        topics_router(store, topics),
+        topics_router(store, topics, offsets),
         statements_router(store, found.records, runtime.kafka_access, topics, offsets),
         sql_router(scripts),
-        queries_router(scripts, QueryDriver(store, secret(runtime.data, "connect"))),
+        queries_router(
+            scripts,
+            QueryDriver(store, secret(runtime.data, "connect")),
+            store,
+            callers(runtime.settings.limits, gate, embedded),
+        ),
         credentials_router(store),
         storage_router(store, runtime.warehouse if embedded else None, used, places.forget),
         catalogs_router(store, runtime.settings),
     )
+    check_declared(routers)
     for router in routers:
         app.include_router(router, prefix=API, responses=RESPONSES)
     for path, router in (mounts or {}).items():
@@ -107,7 +116,6 @@ def executor(runtime: Runtime, store: Store, topics: Topics) -> Executor:
 
 def operations_router(found: Overview, checks: Mapping[str, Check], instance: str) -> APIRouter:
     router = APIRouter(tags=["operations"])
-    registry = metrics_registry(found)
 
     @router.get("/healthz", summary="Whether every part answers")
     def healthz(response: Response) -> dict[str, Any]:
@@ -117,12 +125,13 @@ def operations_router(found: Overview, checks: Mapping[str, Check], instance: st
         return {"status": "ok" if well else "failing", "instance": instance, "checks": results}
 
     @router.get("/metrics", summary="Metrics for Prometheus", response_class=Response)
-    def metrics() -> Response:
+    def metrics(access: Asking) -> Response:
+        registry = metrics_registry(found.seen_by(access))
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
     @router.get("/", summary="How things stand, for people", response_class=HTMLResponse)
-    def console() -> str:
-        return page.render(found.status())
+    def console(access: Asking) -> str:
+        return page.render(found.seen_by(access).status())
 
     return router
 

@@ -1,30 +1,31 @@
 """Who may use the server, and through which door.
 
 The door on loopback is for this machine: without `auth.required` it takes whoever comes as a local admin. The
-public door, if one is configured, lets nobody in without a credential. The catalog's routes ask by
-themselves, since their answers have other bodies; for everything else it is asked here, so that no route can
-be forgotten.
+public door, if one is configured, lets nobody in without a credential. Who it is is asked here, so that no
+route can be forgotten, except for the catalog's, whose answers have other bodies. What they may is each
+route's to say: see `access.py`.
 """
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from headgate.access import Gate, LocalKeys, Principal, Role
+from headgate.access import Gate, LocalKeys
 from headgate.access.credentials import Credentials
 from headgate.access.gate import PUBLIC_DOOR, Visit
 from headgate.access.oidc import Issuer
 from headgate.access.tokens import Tokens
+from headgate.access.topics import RIGHTS
 from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import ENGINE_KEY, OPERATOR_KEY, secret
-from headgate.errors import HeadgateError, NotAllowed, NotAuthorized, TooManyFailures
+from headgate.errors import HeadgateError, NotAuthorized, TooManyFailures
+from headgate.server.access import Access, check_known
 from headgate.server.failures import Failure, status_of
 from headgate.store import Store
 
 # Whether all is well is nobody's secret, and those who watch over processes have no credentials.
 OPEN = frozenset({"/healthz"})
 CATALOG = "/iceberg/"
-READING = frozenset({"GET", "HEAD"})
 
 
 def gate_of(runtime: Runtime, store: Store) -> Gate:
@@ -42,37 +43,21 @@ def gate_of(runtime: Runtime, store: Store) -> Gate:
 class Doorkeeper:
     """Asks each request who it is from, and whether they may."""
 
-    def __init__(self, app: ASGIApp, gate: Gate) -> None:
+    def __init__(self, app: ASGIApp, gate: Gate, cluster: str) -> None:
         self._app = app
         self._gate = gate
+        self._cluster = cluster
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket") and not _asks_itself(scope["path"]):
             try:
                 caller = await run_in_threadpool(self._gate.caller, Visit.of(scope))
-                check(caller, scope.get("method", "GET"), scope["path"])
+                check_known(caller)
             except HeadgateError as error:
                 await _refuse(error, scope, receive, send)
                 return
+            scope[RIGHTS] = Access(caller, self._cluster)
         await self._app(scope, receive, send)
-
-
-def check(caller: Principal, method: str, path: str) -> None:
-    """Outside of the catalog nothing is told apart by table: it takes a role on everything."""
-    needed = _needed(method, path)
-    if caller.everywhere is None or caller.everywhere < needed:
-        raise NotAllowed(
-            f"{caller.name} may not do this: it takes the role {needed} on everything.",
-            "Use another credential: `headgate credentials create NAME --role " + f"{needed}`.",
-        )
-
-
-def _needed(method: str, path: str) -> Role:
-    if path == "/metrics":
-        return Role.READER
-    if path.startswith("/registry/"):
-        return Role.READER if method in READING else Role.WRITER
-    return Role.ADMIN
 
 
 def _asks_itself(path: str) -> bool:

@@ -65,12 +65,16 @@ class QueryDriver:
                 )
             time.sleep(LOOK_SECONDS)
 
-    def call(self, method: str, path: str, body: Any = None) -> Any:
+    def cancel(self, query_id: str, owner: str | None = None) -> None:
+        self.call("DELETE", f"/queries/{quote(query_id, safe='')}", owner=owner)
+
+    def call(self, method: str, path: str, body: Any = None, owner: str | None = None) -> Any:
         try:
             answer = httpx.request(
                 method,
                 f"{self._there()}{path}",
                 json=body,
+                params=_whose(owner),
                 headers=self._headers,
                 timeout=ANSWER_SECONDS,
                 trust_env=False,
@@ -85,14 +89,15 @@ class QueryDriver:
     def is_there(self) -> bool:
         return self._address() is not None
 
-    async def rows(self, query_id: str) -> Rows:
-        """Opened: what is wrong with the query's name is known by then."""
+    async def rows(self, query_id: str, owner: str | None = None) -> Rows:
+        """Opened: what is wrong with the query's name is known by then. `owner`: whose it must be."""
         address = await anyio.to_thread.run_sync(self._there)
         # Rows come when there are any.
         limits = httpx.Timeout(ANSWER_SECONDS, read=None)
         client = httpx.AsyncClient(timeout=limits, trust_env=False, headers=self._headers)
         try:
-            request = client.build_request("GET", f"{address}/queries/{quote(query_id, safe='')}/rows")
+            path = f"{address}/queries/{quote(query_id, safe='')}/rows"
+            request = client.build_request("GET", path, params=_whose(owner))
             answer = await client.send(request, stream=True)
             if not answer.is_success:
                 await answer.aread()
@@ -117,6 +122,10 @@ class QueryDriver:
             return None
         found = record.detail.get("queries")
         return None if found is None else str(found)
+
+
+def _whose(owner: str | None) -> dict[str, str]:
+    return {} if owner is None else {"owner": owner}
 
 
 def _silent() -> ServerUnavailable:

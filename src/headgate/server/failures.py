@@ -14,11 +14,13 @@ from headgate.errors import (
     ConfigError,
     HeadgateError,
     InvalidRequest,
+    LimitReached,
     NotAllowed,
     NotAuthorized,
     NotFound,
     ServerUnavailable,
     TooManyFailures,
+    TooManyRequests,
     TransientError,
 )
 
@@ -31,6 +33,8 @@ STATUSES: Mapping[type[HeadgateError], int] = {
     NotAuthorized: 401,
     NotAllowed: 403,
     TooManyFailures: 429,
+    TooManyRequests: 429,
+    LimitReached: 413,
     TransientError: 503,
     HeadgateError: 409,
 }
@@ -62,7 +66,10 @@ def status_of(error: HeadgateError) -> int:
 
 async def _on_headgate_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HeadgateError)
-    return _answer(status_of(error), type(error).__name__, error.message, error.remedy)
+    answer = _answer(status_of(error), type(error).__name__, error.message, error.remedy)
+    if isinstance(error, TooManyFailures | TooManyRequests):
+        answer.headers["Retry-After"] = str(error.wait)
+    return answer
 
 
 async def _on_invalid(_: Request, error: Exception) -> JSONResponse:

@@ -2,11 +2,12 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headgate import __version__
+from headgate.access.topics import TopicRights
 from headgate.embedded.runtime import Runtime
 from headgate.model import OnError, Start, StartKind, StatementState
 from headgate.store import Integrations, ProcessRecord, StatementRecord, Statements, Store, TableRecord
@@ -22,6 +23,16 @@ class Overview:
 
     runtime: Runtime
     store: Store
+    # Whose view it is; None is that of who may see everything.
+    rights: TopicRights | None = None
+
+    def seen_by(self, rights: TopicRights) -> "Overview":
+        """What one caller sees of it."""
+        return replace(self, rights=rights)
+
+    @property
+    def is_whole(self) -> bool:
+        return self.rights is None or self.rights.caller.is_admin
 
     def status(self) -> dict[str, Any]:
         return {
@@ -36,20 +47,37 @@ class Overview:
 
     def processes(self) -> list[dict[str, Any]]:
         embedded = self.runtime.settings.kafka.bootstrap is None
-        return [process(self.store.process(name)) for name in PROCESSES if embedded or name != "broker"]
+        shown = [process(self.store.process(name)) for name in PROCESSES if embedded or name != "broker"]
+        if self.is_whole:
+            return shown
+        # Where they listen and which processes they are is for who runs them.
+        return [one | {"pid": None, "detail": {}} for one in shown]
 
     def tables(self) -> list[dict[str, Any]]:
-        return [table(record) for record in self.store.tables()]
+        return [table(record) for record in self.store.tables() if self._sees(record.spec.topic)]
 
     @property
     def records(self) -> Statements:
         return Statements(self.store.engine)
 
     def statements(self) -> list[dict[str, Any]]:
-        return [statement(record) for record in self.records.all()]
+        return [statement(record) for record in self.records.all() if self._sees_statement(record)]
+
+    def subjects(self, subjects: Iterable[str]) -> list[str]:
+        """Of the subjects of events, those that are seen: tables, and statements that are still there."""
+        statements = {f"statement {one.name}" for one in self.records.all() if self._sees_statement(one)}
+        return [one for one in subjects if one in statements or (" " not in one and self._sees(one))]
+
+    def _sees(self, topic: str) -> bool:
+        return self.rights is None or self.rights.sees(topic)
+
+    def _sees_statement(self, record: StatementRecord) -> bool:
+        return self.rights is None or self.rights.sees_statement(record.options)
 
     def catalogs(self) -> list[dict[str, Any]]:
-        """Outside catalogs, with how many tables stand how in each."""
+        """Outside catalogs, with how many tables stand how in each; for who sees everything."""
+        if self.rights is not None and not self.rights.is_everywhere:
+            return []
         integrations = Integrations(self.store.engine)
         tables = integrations.publications()
         return [

@@ -12,13 +12,31 @@ from headgate.sql.script import parse_statement
 from headgate.statements.declared import STARTS, DeclaredTables, Pinned, Pinning
 from headgate.statements.session import BAD, FLUSH, IDLE, SNAPSHOT
 
-# `live` goes on for ever, `snapshot` ends where the topics ended when it began, `lake` reads tables.
-Kind = Literal["live", "snapshot", "lake"]
+# `live` goes on for ever, `snapshot` ends where the topics ended when it began, `lake` reads tables, and
+# `changes` compares two snapshots of one.
+Kind = Literal["live", "snapshot", "lake", "changes"]
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks, as the query driver is told: by which token the catalog knows them, and how much they get.
+
+    0 is no limit; `limits` is the section of the configuration that says so.
+    """
+
+    name: str
+    id: str
+    token: str | None = field(default=None, repr=False)
+    rows: int = 0
+    bytes: int = 0
+    seconds: float = 0
+    concurrent: int = 0
+    limits: str = "limits.admin"
 
 
 @dataclass(frozen=True)
 class Asked:
-    """`tables` are those that the query names, as they are now."""
+    """`tables` are those that the query names, as they are now; `changes` what is compared, of `changes`."""
 
     kind: Kind
     sql: str
@@ -29,13 +47,16 @@ class Asked:
     idle_seconds: float | None = None
     skip_bad: bool = False
     flush_seconds: float | None = None
+    caller: Caller | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_dict(cls, said: Mapping[str, Any]) -> Self:
-        return cls(**said)
+        caller = said.get("caller")
+        return cls(**{**said, "caller": None if caller is None else Caller(**caller)})
 
     def plan(self, secret: Callable[[str], str]) -> Plan:
         """The same each time, whatever is altered meanwhile."""
@@ -75,6 +96,11 @@ def ask(
         None if flush is None else parse_duration_ms(flush) / 1000,
     )
     return found, planned
+
+
+def ask_lake(text: str, zone: str) -> Asked:
+    """What SQL asks for all of whose names are tables of the lake; Spark says whether it is right."""
+    return Asked("lake", text, zone=zone)
 
 
 def the_select(text: str) -> sql.Select | sql.LakeQuery:

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from pyspark.sql import types as t
 
+from headgate.access.topics import TopicRights
 from headgate.decode.project import same_type, widens
 from headgate.errors import InvalidRequest
 from headgate.sql.durations import parse_duration_ms
@@ -65,12 +66,20 @@ class Declared:
 class DeclaredTables:
     """The planner's tables. A name is a table or a view, or neither."""
 
-    def __init__(self, objects: SqlObjects, topics: TopicTables) -> None:
+    def __init__(self, objects: SqlObjects, topics: TopicTables, rights: TopicRights | None = None) -> None:
+        """`rights`: whose tables they are; what those do not see is not there. None is everybody's."""
         self._objects = objects
         self._topics = topics
+        self._rights = rights
+
+    def seen_by(self, rights: TopicRights) -> "DeclaredTables":
+        return DeclaredTables(self._objects, self._topics, rights)
+
+    def _sees(self, name: str) -> bool:
+        return self._rights is None or self._rights.sees(name)
 
     def get(self, name: str) -> TableInfo | None:
-        found = self._topics.get(name)
+        found = self._topics.get(name) if self._sees(name) else None
         declared = self.declared(name)
         if found is None:
             return None
@@ -85,16 +94,18 @@ class DeclaredTables:
         )
 
     def view(self, name: str) -> CreateView | None:
-        found = self._objects.get(name)
+        found = self._objects.get(name) if self._sees(name) else None
         if found is None or found[0] != VIEW:
             return None
         return _view(name, found[1]["text"])
 
     def names(self) -> list[str]:
-        return sorted({*self._topics.names(), *self._objects.names(VIEW)})
+        return [
+            name for name in sorted({*self._topics.names(), *self._objects.names(VIEW)}) if self._sees(name)
+        ]
 
     def views(self) -> list[str]:
-        return self._objects.names(VIEW)
+        return [name for name in self._objects.names(VIEW) if self._sees(name)]
 
     def record_key(self, name: str) -> tuple[str, ...]:
         """As it was said; else as the schema of the topic's keys, or the newest of its records, tell."""

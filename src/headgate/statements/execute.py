@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from headgate.access.topics import TopicRights, all_rights
 from headgate.errors import AlreadyExists, InvalidRequest, NotFound
 from headgate.kafka.topics import Topics, check_topic_name
 from headgate.registry.client import SchemaSource
@@ -32,7 +33,7 @@ from headgate.statements.altering import (
     topic_changes,
     topic_config,
 )
-from headgate.statements.asking import Asked, ask, check_places, the_select
+from headgate.statements.asking import Asked, ask, ask_lake, check_places, the_select
 from headgate.statements.declared import (
     KEY_FIELDS,
     RECORD_KEYS,
@@ -46,6 +47,7 @@ from headgate.statements.declared import (
 )
 from headgate.statements.ends import Ends
 from headgate.statements.options import StatementOptions
+from headgate.statements.permissions import Permissions, no_such, no_table
 from headgate.statements.runnable import Job, Output, tables_read
 from headgate.statements.session import (
     BAD,
@@ -110,12 +112,20 @@ class Executor:
         topics: Topics,
         schemas: SchemaSource,
         secret: Callable[[str], str],
+        rights: TopicRights | None = None,
     ) -> None:
+        """`rights`: on whose behalf scripts are carried out; None is on Headgate's own."""
+        self._may = Permissions(rights or all_rights(), statements)
         self._tables = tables
         self._statements = statements
         self._topics = topics
         self._schemas = schemas
         self._secret = secret
+
+    def acting_for(self, rights: TopicRights) -> "Executor":
+        """Reads the topics that these rights show, and writes those that they let it write."""
+        tables = self._tables.seen_by(rights)
+        return Executor(tables, self._statements, self._topics, self._schemas, self._secret, rights)
 
     def run(self, text: str, session: dict[str, str] | None = None) -> list[Outcome]:
         """What came of each statement; `session` has what was SET, before and after."""
@@ -131,38 +141,50 @@ class Executor:
             set_option(sql.SetOption(key, value), said)
         return ask(the_select(text), self._tables, self._options(said), said)
 
+    def ask_lake(self, text: str, session: Mapping[str, str]) -> Asked:
+        """What SQL on tables of the lake asks for, without a word of topics."""
+        said: dict[str, str] = {}
+        for key, value in session.items():
+            set_option(sql.SetOption(key, value), said)
+        return ask_lake(text, self._options(said).zone)
+
     # -- before anything is done
 
     def _check(self, script: list[sql.Statement], session: dict[str, str]) -> None:
         planning = Planning(self._tables)
         names = {record.name for record in self._statements.all()}
         check_places(script)
+        seen = {record.name for record in self._may.seen_statements()}
+        hidden = frozenset(names - seen)
         for one in script:
             match one:
                 case sql.SetOption() | sql.Reset():
                     set_option(one, session)
                 case sql.CreateTable():
+                    self._may.check_makes(one.name)
                     if self._check_create(one, planning, session):
-                        check_job(session, names)
+                        check_job(session, names, hidden=hidden)
                 case sql.CreateView():
+                    self._may.check_makes(one.name)
                     if planning.get(one.name) is not None:
                         raise AlreadyExists(f"There is a table '{one.name}'.", "Give the view another name.")
                     self._checked(plan(one.query, planning, self._options(session)))
                     planning.views_made[one.name] = one
                 case sql.InsertInto():
                     self._check_insert(one, planning, session)
-                    check_job(session, names)
+                    check_job(session, names, hidden=hidden)
                 case sql.StatementSet():
                     for insert in one.inserts:
                         self._check_insert(insert, planning, session)
-                    check_job(session, names, [f"-{n}" for n in range(1, len(one.inserts) + 1)])
+                    ends = [f"-{n}" for n in range(1, len(one.inserts) + 1)]
+                    check_job(session, names, ends, hidden)
                 case _ if isinstance(one, Alter):
-                    before = _known(planning, one.table)
+                    before = self._writable(planning, one.table)
                     after = self._altered(before, one)
                     planning.tables[one.table] = after
                     self._tables.check_mode(before, after)
                 case sql.Drop():
-                    self._check_drop(one, planning, names)
+                    self._check_drop(one, planning, seen)
                 case sql.Explain():
                     self._explained(one, planning, session)
                 case sql.Select():
@@ -170,8 +192,14 @@ class Executor:
                     forget_once(session)
 
     def _check_insert(self, insert: sql.InsertInto, planning: Planning, session: dict[str, str]) -> None:
-        table = _known(planning, insert.table)
+        table = self._writable(planning, insert.table)
         self._checked(plan_insert(insert, table, planning, self._options(session)))
+
+    def _writable(self, tables: Tables, name: str) -> TableInfo:
+        """A table that is there, and whose rows may be others."""
+        table = _known(tables, name)
+        self._may.check_writes(name)
+        return table
 
     def _check_create(self, create: sql.CreateTable, planning: Planning, session: dict[str, str]) -> bool:
         """Whether it is a job too."""
@@ -217,9 +245,9 @@ class Executor:
             "statement": lambda: drop.name in names,
         }[drop.kind]()
         if not there and not drop.if_exists:
-            raise NotFound(
-                f"There is no {drop.kind} '{drop.name}'.", f"SHOW {drop.kind.upper()}S lists those that are."
-            )
+            raise no_such(drop)
+        if there:
+            self._may.check_drops(drop)
         if drop.kind == "table":
             self._refuse_used(drop.name)
             planning.tables[drop.name] = None
@@ -230,10 +258,7 @@ class Executor:
         for record in self._statements.all():
             pinned = StatementOptions.from_dict(record.options).tables or {}
             if table in pinned.get("tables", {}) and record.desired == "running":
-                raise InvalidRequest(
-                    f"Statement '{record.name}' uses table '{table}'.",
-                    f"Stop it first: `headgate statement stop {record.name}`.",
-                )
+                raise self._may.in_use(table, record)
 
     def _options(self, session: Mapping[str, str]) -> Options:
         ttl = session.get(TTL)
@@ -393,9 +418,12 @@ class Executor:
         return Outcome("alter", message, warnings=mode_warnings(table, after))
 
     def _drop(self, drop: sql.Drop) -> Outcome:
+        if drop.kind != "statement" and not self._may.sees(drop.name):
+            # IF EXISTS: to them there is none.
+            return Outcome("drop", f"{drop.kind} {drop.name} is dropped")
         match drop.kind:
             case "statement":
-                with suppress(NotFound):
+                if drop.name in {record.name for record in self._may.seen_statements()}:
                     self._statements.want(drop.name, "deleted")
             case "view":
                 self._tables.forget(drop.name)
@@ -428,7 +456,7 @@ class Executor:
             case "functions":
                 names = sorted(FUNCTIONS)
             case _:
-                rows = tuple((r.name, r.state.value, r.reason) for r in self._statements.all())
+                rows = tuple((r.name, r.state.value, r.reason) for r in self._may.seen_statements())
                 return Outcome("show", columns=("NAME", "STATE", "REASON"), rows=rows)
         if show.like is not None:
             pattern = show.like.replace("%", "*").replace("_", "?")
@@ -503,7 +531,7 @@ def _insert_text(insert: sql.InsertInto) -> str:
 def _known(tables: Tables, name: str) -> TableInfo:
     found = tables.get(name)
     if found is None:
-        raise NotFound(f"There is no table '{name}'.", "SHOW TABLES lists those that are.")
+        raise no_table(name)
     return found
 
 

@@ -47,16 +47,22 @@ def forget_once(session: dict[str, str]) -> None:
         session.pop(key, None)
 
 
-def check_job(session: dict[str, str], names: set[str], ends: Sequence[str] = ("",)) -> None:
+def check_job(
+    session: dict[str, str],
+    names: set[str],
+    ends: Sequence[str] = ("",),
+    hidden: frozenset[str] = frozenset(),
+) -> None:
     """Whether a job can have the name that was set, and there is one to take over from. `names`: of the
-    statements that there are, and then of this one too. `ends`: of names that are given together."""
+    statements that there are, and then of this one too. `ends`: of names that are given together. `hidden`:
+    of statements that who asks may not see."""
     said, before = session.get(NAME), session.get(TAKE_OVER)
     if SNAPSHOT in session and before is not None:
         raise InvalidRequest(
             f"With '{SNAPSHOT}' a job reads its topics from their beginning, and takes over from none.",
             f"RESET '{TAKE_OVER}', or RESET '{SNAPSHOT}'.",
         )
-    if before is not None and before not in names:
+    if before is not None and (before not in names or before in hidden):
         raise NotFound(f"There is no statement '{before}' to take over from.", "SHOW STATEMENTS lists them.")
     if said is not None:
         for name in (said + end for end in ends):

@@ -130,7 +130,7 @@ class Statements:
         with self._engine.begin() as connection:
             row = connection.execute(_select().where(_statements.c.name == name)).mappings().first()
             if row is None:
-                raise _no_statement(name)
+                raise no_statement(name)
             if row["desired"] == "deleted" and desired != "deleted":
                 raise InvalidRequest(f"Statement '{name}' is being deleted.")
             if row["desired"] == "reset" and desired != "deleted":
@@ -156,7 +156,7 @@ class Statements:
         with self._engine.begin() as connection:
             row = connection.execute(_select().where(_statements.c.name == name)).mappings().first()
             if row is None:
-                raise _no_statement(name)
+                raise no_statement(name)
             check_resettable(_record(row))
             values: dict[str, Any] = {"desired": "reset"}
             values["settled"] = {**row["settled"], "reset": dict(asked)}
@@ -171,7 +171,7 @@ class Statements:
         with self._engine.begin() as connection:
             row = connection.execute(_select().where(_statements.c.name == name)).mappings().first()
             if row is None:
-                raise _no_statement(name)
+                raise no_statement(name)
             if row["desired"] != "running":
                 raise InvalidRequest(
                     f"Statement '{name}' does not run: nothing in it can be closed.",
@@ -191,7 +191,7 @@ class Statements:
         with reading(self._engine) as connection:
             row = connection.execute(_select().where(_statements.c.name == name)).mappings().first()
         if row is None:
-            raise _no_statement(name)
+            raise no_statement(name)
         return _record(row)
 
     def all(self) -> list[StatementRecord]:
@@ -306,5 +306,5 @@ def _subject(name: str) -> str:
     return f"statement {name}"
 
 
-def _no_statement(name: str) -> NotFound:
+def no_statement(name: str) -> NotFound:
     return NotFound(f"There is no statement '{name}'.", "`headgate statement list` shows those that are.")

@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -256,7 +256,7 @@ class Store:
         with self.engine.begin() as connection:
             found = connection.execute(_tables.delete().where(_tables.c.topic == topic))
             if not found.rowcount:
-                raise _no_table(topic)
+                raise no_table(topic)
             connection.execute(_requests.delete().where(_requests.c.topic == topic))
             connection.execute(_declined.delete().where(_declined.c.topic == topic))
             connection.execute(_declined.insert().values(topic=topic))
@@ -278,7 +278,7 @@ class Store:
         with reading(self.engine) as connection:
             row = connection.execute(self._select_tables().where(_tables.c.topic == topic)).mappings().first()
         if row is None:
-            raise _no_table(topic)
+            raise no_table(topic)
         return _table_record(row)
 
     def report(self, topic: str, state: TableState, reason: str, detail: Mapping[str, Any]) -> None:
@@ -335,13 +335,20 @@ class Store:
         with self.engine.begin() as connection:
             self._log(connection, subject, kind, message)
 
-    def events(self, subject: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
-        """The newest first."""
+    def events(self, subject: str | Collection[str] | None = None, limit: int = 100) -> list[dict[str, Any]]:
+        """The newest first; of one subject, of several, or of all."""
         query = sa.select(_events).order_by(_events.c.id.desc()).limit(limit)
-        if subject is not None:
+        if isinstance(subject, str):
             query = query.where(_events.c.subject == subject)
+        elif subject is not None:
+            query = query.where(_events.c.subject.in_(list(subject)))
         with reading(self.engine) as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
+
+    def event_subjects(self) -> list[str]:
+        """What there are events of."""
+        with reading(self.engine) as connection:
+            return list(connection.scalars(sa.select(_events.c.subject).distinct()))
 
     # -- within a transaction
 
@@ -358,7 +365,7 @@ class Store:
     def _update_table(self, connection: Connection, topic: str, **values: Any) -> None:
         values["stamp"] = uuid.uuid4().hex
         if not connection.execute(_tables.update().where(_tables.c.topic == topic).values(**values)).rowcount:
-            raise _no_table(topic)
+            raise no_table(topic)
 
     def _put_status(
         self,
@@ -415,5 +422,5 @@ def _table_record(row: RowMapping) -> TableRecord:
     )
 
 
-def _no_table(topic: str) -> NotFound:
+def no_table(topic: str) -> NotFound:
     return NotFound(f"There is no table for topic '{topic}'.", f"Make one: `headgate table enable {topic}`.")

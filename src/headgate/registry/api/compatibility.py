@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from headgate.registry.api.bodies import SchemaBody, UnknownAllowed
 from headgate.registry.api.protocol import new_router
+from headgate.registry.api.rights import Rights
 from headgate.registry.compatibility import Verdict
 from headgate.registry.refusals import unprocessable
 from headgate.registry.schemas import Schema
@@ -17,19 +18,26 @@ def compatibility_router(service: RegistryService) -> APIRouter:
 
     @router.post("/compatibility/subjects/{subject:path}/versions/{version}")
     def check_version(
+        rights: Rights,
         subject: str,
         version: str,
         sent: SchemaBody,
         unknown_allowed: UnknownAllowed = False,
         verbose: bool = False,
     ) -> dict[str, Any]:
+        rights.check_references(sent)
         schema = sent.schema_sent(unknown_allowed)
         return _body(schema, service.check(subject, schema, version), verbose)
 
     @router.post("/compatibility/subjects/{subject:path}/versions")
     def check_subject(
-        subject: str, sent: SchemaBody, unknown_allowed: UnknownAllowed = False, verbose: bool = False
+        rights: Rights,
+        subject: str,
+        sent: SchemaBody,
+        unknown_allowed: UnknownAllowed = False,
+        verbose: bool = False,
     ) -> dict[str, Any]:
+        rights.check_references(sent)
         schema = sent.schema_sent(unknown_allowed)
         return _body(schema, service.check(subject, schema), verbose)
 

@@ -15,6 +15,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from headgate.errors import TransientError
+from headgate.registry.api.rights import rights_of
 from headgate.registry.refusals import Refusal
 
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -35,6 +36,7 @@ class RegistryRoute(APIRoute):
 
         async def answer(request: Request) -> Response:
             try:
+                rights_of(request).check_request(request, self.path)
                 return await handle(request)
             except Refusal as refusal:
                 return error_response(refusal.status, refusal.code, str(refusal))

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 from headgate.registry.api.bodies import SchemaBody, UnknownAllowed, version_body
 from headgate.registry.api.forms import text_in
 from headgate.registry.api.protocol import new_router, page
+from headgate.registry.api.rights import Rights
 from headgate.registry.refusals import unprocessable
 from headgate.registry.schemas import SchemaVersion
 from headgate.registry.service import RegistryService
@@ -61,8 +62,13 @@ def _add_versions(router: APIRouter, service: RegistryService) -> None:
 
     @router.post("/subjects/{subject:path}/versions")
     def register(
-        subject: str, sent: SchemaBody, unknown_allowed: UnknownAllowed = False, normalize: bool = False
+        rights: Rights,
+        subject: str,
+        sent: SchemaBody,
+        unknown_allowed: UnknownAllowed = False,
+        normalize: bool = False,
     ) -> dict[str, Any]:
+        rights.check_references(sent)
         schema = sent.schema_sent(unknown_allowed)
         version = service.register(subject, schema, normalize, sent.imported)
         return {"id": version.id, "version": version.version, "guid": version.stored.guid}
@@ -85,6 +91,7 @@ def _add_versions(router: APIRouter, service: RegistryService) -> None:
 def _add_subjects(router: APIRouter, service: RegistryService) -> None:
     @router.get("/subjects")
     def subjects(
+        rights: Rights,
         prefix: SubjectPrefix = "",
         deleted: bool = False,
         deleted_only: DeletedOnly = False,
@@ -92,10 +99,12 @@ def _add_subjects(router: APIRouter, service: RegistryService) -> None:
         offset: int = 0,
         limit: int = -1,
     ) -> list[str]:
-        return page(service.subjects(prefix, deleted, deleted_only or deleted_only_too), offset, limit)
+        found = service.subjects(prefix, deleted, deleted_only or deleted_only_too)
+        return page([subject for subject in found if rights.sees(subject)], offset, limit)
 
     @router.post("/subjects/{subject:path}")
     def lookup(
+        rights: Rights,
         subject: str,
         sent: SchemaBody,
         unknown_allowed: UnknownAllowed = False,
@@ -103,6 +112,7 @@ def _add_subjects(router: APIRouter, service: RegistryService) -> None:
         deleted: bool = False,
         form: Form = "",
     ) -> dict[str, Any]:
+        rights.check_references(sent)
         found = service.lookup(subject, sent.schema_sent(unknown_allowed), normalize, deleted)
         return version_body(found, text_in(service, found.schema, form))
 

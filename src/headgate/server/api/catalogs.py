@@ -6,9 +6,11 @@ from typing import Any
 from fastapi import APIRouter, status
 from pydantic import BaseModel, ConfigDict, Field
 
+from headgate.access import Role
 from headgate.config import Settings
 from headgate.publication.options import as_place, format_of, parse_options, place
 from headgate.publication.policy import policy
+from headgate.server.access import needs
 from headgate.storage import Storages
 from headgate.store import IntegrationRecord, Integrations, PublicationRecord, Store
 
@@ -24,6 +26,10 @@ class CatalogRequest(BaseModel):
     kind: str = Field(description="`glue`, `unity` or `rest`")
     format: str | None = Field(None, description="`iceberg` or `delta`: what a catalog of this kind takes.")
     options: dict[str, Any] = Field(default_factory=dict)
+
+
+# None of it is a question of topics.
+ADMINS = needs(Role.ADMIN, "everything")
 
 
 def catalogs_router(store: Store, settings: Settings) -> APIRouter:
@@ -51,7 +57,7 @@ def catalogs_router(store: Store, settings: Settings) -> APIRouter:
             "tables": [publication(one) for one in tables],
         }
 
-    @router.post("", summary="Publish tables to a catalog", status_code=status.HTTP_201_CREATED)
+    @router.post("", summary="Publish tables to a catalog", status_code=status.HTTP_201_CREATED, **ADMINS)
     def add(wanted: CatalogRequest) -> dict[str, Any]:
         """It is `Connected` once the first table of its format is there and the catalog has taken it."""
         options = parse_options(wanted.kind, wanted.options)
@@ -63,11 +69,11 @@ def catalogs_router(store: Store, settings: Settings) -> APIRouter:
         integrations.add(wanted.name, wanted.kind, table_format, said)
         return shown(integrations.get(wanted.name))
 
-    @router.get("", summary="List the catalogs")
+    @router.get("", summary="List the catalogs", **ADMINS)
     def list_catalogs() -> list[dict[str, Any]]:
         return [shown(record) for record in integrations.all()]
 
-    @router.get("/{name}", summary="Show a catalog with its tables and events")
+    @router.get("/{name}", summary="Show a catalog with its tables and events", **ADMINS)
     def show(name: str) -> dict[str, Any]:
         now = time.time()
         events = store.events(f"catalog {name}", EVENTS)
@@ -77,12 +83,12 @@ def catalogs_router(store: Store, settings: Settings) -> APIRouter:
             "events": [event | {"age": now - event["at"]} for event in events],
         }
 
-    @router.post("/{name}/retry", summary="Try again at once", status_code=status.HTTP_202_ACCEPTED)
+    @router.post("/{name}/retry", summary="Try again at once", status_code=status.HTTP_202_ACCEPTED, **ADMINS)
     def retry(name: str) -> dict[str, Any]:
         integrations.retry(name)
         return show(name)
 
-    @router.delete("/{name}", summary="Take the tables out", status_code=status.HTTP_202_ACCEPTED)
+    @router.delete("/{name}", summary="Take the tables out", status_code=status.HTTP_202_ACCEPTED, **ADMINS)
     def remove(name: str, force: bool = False) -> dict[str, Any]:
         """With `force` it is forgotten at once, and entries that are there stay there."""
         found = show(name)
@@ -93,7 +99,7 @@ def catalogs_router(store: Store, settings: Settings) -> APIRouter:
             found["desired"] = "removed"
         return found
 
-    @router.get("/{name}/policy", summary="The least that AWS must allow")
+    @router.get("/{name}/policy", summary="The least that AWS must allow", **ADMINS)
     def show_policy(name: str, purpose: str = "publisher", account: str | None = None) -> dict[str, Any]:
         record = integrations.get(name)
         return policy(record.kind, record.options, cluster, purpose, account, storages.get)

@@ -4,7 +4,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, status
 
+from headgate.access import Role
 from headgate.server import overview
+from headgate.server.access import Asking, needs
 from headgate.server.overview import Overview
 
 
@@ -12,17 +14,20 @@ def control_router(found: Overview) -> APIRouter:
     router = APIRouter(tags=["headgate"])
     store = found.store
 
-    @router.get("/status", summary="Where things are and how they stand")
-    def get_status() -> dict[str, Any]:
-        return found.status()
+    @router.get("/status", summary="Where things are and how they stand", **needs(Role.READER, "seen"))
+    def get_status(access: Asking) -> dict[str, Any]:
+        return found.seen_by(access).status()
 
-    @router.get("/events", summary="What happened, the newest first")
+    @router.get("/events", summary="What happened, the newest first", **needs(Role.READER, "seen"))
     def events(
-        subject: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
+        access: Asking, subject: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
     ) -> list[dict[str, Any]]:
-        return store.events(subject, limit)
+        if access.caller.is_admin:
+            return store.events(subject, limit)
+        subjects = store.event_subjects() if subject is None else [subject]
+        return store.events(found.seen_by(access).subjects(subjects), limit)
 
-    @router.get("/query", summary="The query driver and its address")
+    @router.get("/query", summary="The query driver and its address", **needs(Role.READER, "seen"))
     def query() -> dict[str, Any]:
         record = store.process("query")
         state = overview.process(record)["state"]
@@ -33,7 +38,12 @@ def control_router(found: Overview) -> APIRouter:
             "spark_connect": found.runtime.spark_connect,
         }
 
-    @router.post("/query/start", summary="Start the query driver", status_code=status.HTTP_202_ACCEPTED)
+    @router.post(
+        "/query/start",
+        summary="Start the query driver",
+        status_code=status.HTTP_202_ACCEPTED,
+        **needs(Role.READER, "seen"),
+    )
     def start_query() -> dict[str, Any]:
         """It is ready when its state is `ready`."""
         store.want("query")

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from headgate.access.credentials import Credential, Credentials
 from headgate.access.roles import ANY, Grant, Role
 from headgate.errors import InvalidRequest
+from headgate.server.access import needs
 from headgate.store import Store
 
 
@@ -29,22 +30,26 @@ class CredentialRequest(BaseModel):
         return [*given, *(Grant.parse(text) for text in self.grants)]
 
 
+# None of it is a question of topics.
+ADMINS = needs(Role.ADMIN, "everything")
+
+
 def credentials_router(store: Store) -> APIRouter:
     router = APIRouter(prefix="/credentials", tags=["credentials"])
     credentials = Credentials(store.engine)
 
-    @router.post("", summary="Make a credential", status_code=status.HTTP_201_CREATED)
+    @router.post("", summary="Make a credential", status_code=status.HTTP_201_CREATED, **ADMINS)
     def create(wanted: CredentialRequest) -> dict[str, Any]:
         """The secret is in this answer and nowhere else."""
         made, secret = credentials.create(wanted.name, wanted.all_grants())
         store.log(_subject(made), "created", f"{made.client_id}: {', '.join(map(str, made.grants))}")
         return _shown(made) | {"client_secret": secret}
 
-    @router.get("", summary="List the credentials, revoked ones too")
+    @router.get("", summary="List the credentials, revoked ones too", **ADMINS)
     def list_credentials() -> list[dict[str, Any]]:
         return [_shown(found) for found in credentials.list()]
 
-    @router.delete("/{name}", summary="Revoke a credential, by its name or client id")
+    @router.delete("/{name}", summary="Revoke a credential, by its name or client id", **ADMINS)
     def revoke(name: str) -> dict[str, Any]:
         """Its secret and its tokens open nothing from now on."""
         revoked = credentials.revoke(name)

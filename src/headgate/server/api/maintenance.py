@@ -5,9 +5,11 @@ from typing import Any
 from fastapi import APIRouter, status
 from pydantic import BaseModel, ConfigDict, Field
 
+from headgate.access import Role
 from headgate.config import YOUNGEST_ORPHAN_SECONDS
 from headgate.errors import InvalidRequest
 from headgate.options import parse_duration
+from headgate.server.access import needs
 from headgate.store import Store
 
 ENDING = ("disabled", "purged")
@@ -59,18 +61,31 @@ def maintenance_router(store: Store) -> APIRouter:
     """Each gives the id of a request, whose result says what was done."""
     router = APIRouter(prefix="/tables", tags=["maintenance"])
 
-    @router.post("/{topic}/compact", summary="Pack a table's files", status_code=status.HTTP_202_ACCEPTED)
+    @router.post(
+        "/{topic}/compact",
+        summary="Pack a table's files",
+        status_code=status.HTTP_202_ACCEPTED,
+        **needs(Role.WRITER, "table"),
+    )
     def compact(topic: str, wanted: CompactRequest | None = None) -> dict[str, Any]:
         return _ask(topic, "compact", wanted)
 
-    @router.post("/{topic}/expire", summary="Expire old snapshots", status_code=status.HTTP_202_ACCEPTED)
+    @router.post(
+        "/{topic}/expire",
+        summary="Expire old snapshots",
+        status_code=status.HTTP_202_ACCEPTED,
+        **needs(Role.ADMIN, "table"),
+    )
     def expire(topic: str, wanted: ExpireRequest | None = None) -> dict[str, Any]:
         if wanted is not None and wanted.older_than is not None:
             parse_duration(wanted.older_than)
         return _ask(topic, "expire", wanted)
 
     @router.post(
-        "/{topic}/clean", summary="Remove files that no snapshot knows", status_code=status.HTTP_202_ACCEPTED
+        "/{topic}/clean",
+        summary="Remove files that no snapshot knows",
+        status_code=status.HTTP_202_ACCEPTED,
+        **needs(Role.ADMIN, "table"),
     )
     def clean(topic: str, wanted: CleanRequest | None = None) -> dict[str, Any]:
         if wanted is not None and wanted.older_than is not None:
@@ -82,17 +97,30 @@ def maintenance_router(store: Store) -> APIRouter:
                 )
         return _ask(topic, "clean", wanted)
 
-    @router.post("/{topic}/erase", summary="Erase rows for good", status_code=status.HTTP_202_ACCEPTED)
+    @router.post(
+        "/{topic}/erase",
+        summary="Erase rows for good",
+        status_code=status.HTTP_202_ACCEPTED,
+        **needs(Role.ADMIN, "table"),
+    )
     def erase(topic: str, wanted: EraseRequest) -> dict[str, Any]:
         return _ask(topic, "erase", wanted)
 
     @router.post(
-        "/{topic}/mirror", summary="Bring the Delta log up to date", status_code=status.HTTP_202_ACCEPTED
+        "/{topic}/mirror",
+        summary="Bring the Delta log up to date",
+        status_code=status.HTTP_202_ACCEPTED,
+        **needs(Role.WRITER, "table"),
     )
     def mirror(topic: str, wanted: MirrorRequest | None = None) -> dict[str, Any]:
         return _ask(topic, "mirror", wanted)
 
-    @router.post("/{topic}/verify", summary="Verify a table", status_code=status.HTTP_202_ACCEPTED)
+    @router.post(
+        "/{topic}/verify",
+        summary="Verify a table",
+        status_code=status.HTTP_202_ACCEPTED,
+        **needs(Role.WRITER, "table"),
+    )
     def verify(topic: str, wanted: VerifyRequest | None = None) -> dict[str, Any]:
         return _ask(topic, "verify", wanted)
 

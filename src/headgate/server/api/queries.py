@@ -1,19 +1,25 @@
 """SELECTs that stand alone: asked here, run by the query driver, read as lines of JSON."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
 
 from fastapi import APIRouter, Request, status
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import Receive, Scope, Send
 
+from headgate.access import Principal, Role
+from headgate.server.access import Access, Asking, needs
 from headgate.server.driver import QueryDriver, Rows
 from headgate.sql.types import name_of
+from headgate.statements.asking import Asked, Caller
 from headgate.statements.execute import Executor
+from headgate.store import Store
 
 NDJSON = "application/x-ndjson"
+# What is known of the rows of the lake only when they come.
+NOT_PLANNED: dict[str, Any] = {"columns": None, "key": None, "warnings": []}
 
 
 class Question(BaseModel):
@@ -23,6 +29,7 @@ class Question(BaseModel):
 
     sql: str = Field(min_length=1, max_length=1_000_000)
     settings: dict[str, str] = Field(default_factory=dict, description="What is SET.")
+    lake: bool = Field(False, description="All names are tables of the lake, and the SQL is Spark's.")
 
 
 class Passing(StreamingResponse):
@@ -46,37 +53,94 @@ async def _pieces(rows: Rows, request: Request) -> AsyncIterator[bytes]:
         yield piece
 
 
-def queries_router(executor: Executor, driver: QueryDriver) -> APIRouter:
+class Comparison(BaseModel):
+    """Two snapshots of a table."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    topic: str = Field(min_length=1)
+    start: str | None = Field(None, description="A snapshot's id, or a time; none is before the first.")
+    end: str | None = Field(None, description="A snapshot's id, or a time; none is now.")
+
+
+def queries_router(
+    executor: Executor, driver: QueryDriver, store: Store, callers: Callable[[Principal], Caller]
+) -> APIRouter:
+    """`callers`: what the driver is told of who asks."""
     router = APIRouter(prefix="/queries", tags=["queries"])
 
-    @router.post("", summary="Ask a SELECT", status_code=status.HTTP_201_CREATED)
-    def ask(question: Question) -> dict[str, Any]:
-        """Starts the query driver if need be. The rows are to be read within a minute."""
-        asked, plan = executor.ask(question.sql, question.settings)
+    def started(asked: Asked, access: Access) -> str:
         driver.start()
-        started = driver.call("POST", "/queries", asked.to_dict())
-        about: dict[str, Any] = {"id": started["id"], "kind": asked.kind}
+        about = replace(asked, caller=callers(access.caller)).to_dict()
+        query_id = str(driver.call("POST", "/queries", about)["id"])
+        access.note(f"query {query_id}")
+        return query_id
+
+    @router.post(
+        "", summary="Ask a SELECT", status_code=status.HTTP_201_CREATED, **needs(Role.READER, "body")
+    )
+    def ask(question: Question, access: Asking) -> dict[str, Any]:
+        """Starts the query driver if need be. The rows are to be read within a minute. It reads what its
+        caller may read: the rest is not there."""
+        scripts = executor.acting_for(access)
+        if question.lake:
+            asked, plan = scripts.ask_lake(question.sql, question.settings), None
+        else:
+            asked, plan = scripts.ask(question.sql, question.settings)
+        for topic in sorted(() if plan is None else plan.tables):
+            access.note(f"topic {topic}")
+        about: dict[str, Any] = {"id": started(asked, access), "kind": asked.kind}
         if plan is not None:
             columns = [{"name": f.name, "type": name_of(f.dataType)} for f in plan.columns.fields]
             keyed = asked.kind == "live" and plan.changelog == "upsert"
             about |= {"columns": columns, "key": list(plan.key) if keyed else None}
             about |= {"warnings": list(plan.warnings)}
         else:
-            about |= {"columns": None, "key": None, "warnings": []}
+            about |= NOT_PLANNED
         return about
 
-    @router.get("", summary="List the queries that run")
-    def listed() -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = driver.call("GET", "/queries") if driver.is_there else []
-        return found
+    @router.post(
+        "/changes",
+        summary="Ask what changed in a table",
+        status_code=status.HTTP_201_CREATED,
+        **needs(Role.READER, "body"),
+    )
+    def compare(wanted: Comparison, access: Asking) -> dict[str, Any]:
+        """Its rows are read as a SELECT's are."""
+        access.check_table(wanted.topic, Role.READER)
+        key = list(store.table(wanted.topic).status.detail.get("key") or ())
+        asked = Asked("changes", "", changes={**wanted.model_dump(), "key": key})
+        return {"id": started(asked, access), "kind": asked.kind, **NOT_PLANNED}
 
-    @router.get("/{query_id}/rows", summary="Read a query's rows", response_class=StreamingResponse)
-    async def rows(query_id: str, request: Request) -> Passing:
+    @router.get("", summary="List the queries that run", **needs(Role.READER, "own"))
+    def listed(access: Asking) -> list[dict[str, Any]]:
+        """One's own; an admin sees all."""
+        running: list[dict[str, Any]] = driver.call("GET", "/queries") if driver.is_there else []
+        return [query for query in running if _owner(access) in (None, query.get("owner"))]
+
+    @router.get(
+        "/{query_id}/rows",
+        summary="Read a query's rows",
+        response_class=StreamingResponse,
+        **needs(Role.READER, "own"),
+    )
+    async def rows(query_id: str, request: Request, access: Asking) -> Passing:
         """Lines of JSON, the last with the op `end` or `error`. Who leaves stops the query."""
-        return Passing(await driver.rows(query_id), request)
+        return Passing(await driver.rows(query_id, _owner(access)), request)
 
-    @router.delete("/{query_id}", summary="Stop a query", status_code=status.HTTP_204_NO_CONTENT)
-    def cancel(query_id: str) -> None:
-        driver.call("DELETE", f"/queries/{quote(query_id, safe='')}")
+    @router.delete(
+        "/{query_id}",
+        summary="Stop a query",
+        status_code=status.HTTP_204_NO_CONTENT,
+        **needs(Role.READER, "own"),
+    )
+    def cancel(query_id: str, access: Asking) -> None:
+        access.note(f"query {query_id}")
+        driver.cancel(query_id, _owner(access))
 
     return router
+
+
+def _owner(access: Access) -> str | None:
+    """Whose queries they are told of; None is anybody's."""
+    return None if access.caller.is_admin else access.caller.id

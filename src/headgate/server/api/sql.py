@@ -6,6 +6,8 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
+from headgate.access import Role
+from headgate.server.access import Asking, needs
 from headgate.statements.execute import Executor
 
 
@@ -21,11 +23,15 @@ class Script(BaseModel):
 def sql_router(executor: Executor) -> APIRouter:
     router = APIRouter(prefix="/sql", tags=["statements"])
 
-    @router.post("", summary="Carry out a script")
-    def run(script: Script) -> dict[str, Any]:
-        """A mistake anywhere in the script changes nothing."""
+    @router.post("", summary="Carry out a script", **needs(Role.READER, "body"))
+    def run(script: Script, access: Asking) -> dict[str, Any]:
+        """A mistake anywhere in the script changes nothing, and so does a topic that its caller may not read
+        or write."""
         settings = dict(script.settings)
-        outcomes = executor.run(script.sql, settings)
+        outcomes = executor.acting_for(access).run(script.sql, settings)
+        for outcome in outcomes:
+            if outcome.statement is not None:
+                access.note(f"statement {outcome.statement}")
         return {"outcomes": [asdict(outcome) for outcome in outcomes], "settings": settings}
 
     return router

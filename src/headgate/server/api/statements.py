@@ -4,10 +4,12 @@ from typing import Any
 
 from fastapi import APIRouter, status
 
+from headgate.access import Role
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.server import overview
+from headgate.server.access import Asking, needs
 from headgate.server.api.spec import ResetRequest
 from headgate.statements.resetting import plan_of_record
 from headgate.store import Statements, Store
@@ -20,22 +22,29 @@ def statements_router(
     store: Store, statements: Statements, access: KafkaAccess, topics: Topics, offsets: Offsets
 ) -> APIRouter:
     router = APIRouter(prefix="/statements", tags=["statements"])
+    reader, writer, admin = (
+        needs(role, "statement", statements) for role in (Role.READER, Role.WRITER, Role.ADMIN)
+    )
 
-    @router.get("", summary="List the statements")
-    def list_statements() -> list[dict[str, Any]]:
-        return [overview.statement(record) for record in statements.all()]
+    @router.get("", summary="List the statements", **needs(Role.READER, "seen"))
+    def list_statements(access: Asking) -> list[dict[str, Any]]:
+        return [
+            overview.statement(record) for record in statements.all() if access.sees_statement(record.options)
+        ]
 
-    @router.get("/{name}", summary="Show a statement with its metrics and events")
+    @router.get("/{name}", summary="Show a statement with its metrics and events", **reader)
     def show(name: str) -> dict[str, Any]:
         record = statements.get(name)
         return overview.statement_with_detail(record, store.events(f"statement {name}", EVENTS))
 
-    @router.post("/{name}/stop", summary="Stop a statement", status_code=status.HTTP_202_ACCEPTED)
+    @router.post("/{name}/stop", summary="Stop a statement", status_code=status.HTTP_202_ACCEPTED, **writer)
     def stop(name: str) -> dict[str, Any]:
         """It has stopped when its state is `Stopped`; its offsets and its state stay."""
         return overview.statement(statements.want(name, "stopped"))
 
-    @router.post("/{name}/start", summary="Go on where a statement was", status_code=status.HTTP_202_ACCEPTED)
+    @router.post(
+        "/{name}/start", summary="Go on where a statement was", status_code=status.HTTP_202_ACCEPTED, **writer
+    )
     def start(name: str) -> dict[str, Any]:
         return overview.statement(statements.want(name, "running"))
 
@@ -43,6 +52,7 @@ def statements_router(
         "/{name}/reset",
         summary="Have a stopped statement begin elsewhere",
         status_code=status.HTTP_202_ACCEPTED,
+        **admin,
     )
     def reset(name: str, wanted: ResetRequest) -> dict[str, Any]:
         """What it repeats and skips, as ranges of offsets; `places` asks for the same once more. It is done
@@ -55,7 +65,10 @@ def statements_router(
         return plan
 
     @router.post(
-        "/{name}/finish", summary="Close what has come to a statement", status_code=status.HTTP_202_ACCEPTED
+        "/{name}/finish",
+        summary="Close what has come to a statement",
+        status_code=status.HTTP_202_ACCEPTED,
+        **writer,
     )
     def finish(name: str) -> dict[str, Any]:
         """Event time passes all that was read; it goes on running. It is done when `detail.finished.request`
@@ -63,7 +76,7 @@ def statements_router(
         record = statements.finish(name)
         return overview.statement(record) | {"finish": record.options["finish"]}
 
-    @router.delete("/{name}", summary="Delete a statement", status_code=status.HTTP_202_ACCEPTED)
+    @router.delete("/{name}", summary="Delete a statement", status_code=status.HTTP_202_ACCEPTED, **writer)
     def delete(name: str) -> dict[str, Any]:
         """Its offsets and its state are gone with it; the topic that it wrote stays."""
         return overview.statement(statements.want(name, "deleted"))

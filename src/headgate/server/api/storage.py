@@ -6,7 +6,9 @@ from typing import Any
 from fastapi import APIRouter, status
 from pydantic import BaseModel, ConfigDict, Field
 
+from headgate.access import Role
 from headgate.errors import InvalidRequest
+from headgate.server.access import needs
 from headgate.storage import Place, Storages
 from headgate.storage.place import split
 from headgate.storage.policy import assume_policy, reader_policy, role_policy, trust_policy
@@ -38,6 +40,10 @@ class StorageRequest(BaseModel):
         return Place.checked(bucket=bucket, prefix=prefix, **rest)
 
 
+# None of it is a question of topics.
+ADMINS = needs(Role.ADMIN, "everything")
+
+
 def storage_router(
     store: Store, warehouse: str | None, used: Callable[[str], bool], changed: Callable[[], None]
 ) -> APIRouter:
@@ -46,7 +52,7 @@ def storage_router(
     router = APIRouter(prefix="/storage", tags=["storage"])
     integrations = Storages(store.engine)
 
-    @router.post("", summary="Name a place for tables", status_code=status.HTTP_201_CREATED)
+    @router.post("", summary="Name a place for tables", status_code=status.HTTP_201_CREATED, **ADMINS)
     def add(wanted: StorageRequest) -> dict[str, Any]:
         """An object is written, read, listed and removed there first. When that fails nothing is kept."""
         if warehouse is None:
@@ -66,18 +72,18 @@ def storage_router(
         store.log(f"storage {place.name}", "added", place.root)
         return _shown(place)
 
-    @router.get("", summary="List the places")
+    @router.get("", summary="List the places", **ADMINS)
     def list_all() -> list[dict[str, Any]]:
         return [_shown(place) for place in integrations.list()]
 
-    @router.get("/{name}", summary="Show a place, and which tables are wanted there")
+    @router.get("/{name}", summary="Show a place, and which tables are wanted there", **ADMINS)
     def show(name: str) -> dict[str, Any]:
         return _shown(integrations.get(name)) | {
             "tables": _tables(store, name),
             "catalogs": _catalogs(store, name),
         }
 
-    @router.delete("/{name}", summary="Forget a place that has no tables")
+    @router.delete("/{name}", summary="Forget a place that has no tables", **ADMINS)
     def remove(name: str) -> dict[str, Any]:
         """What lies there stays there."""
         place = integrations.get(name)
@@ -97,12 +103,12 @@ def storage_router(
         store.log(f"storage {name}", "removed", place.root)
         return _shown(place)
 
-    @router.get("/{name}/policy", summary="What IAM must allow")
+    @router.get("/{name}/policy", summary="What IAM must allow", **ADMINS)
     def policy(name: str, principal: str = SOMEBODY) -> dict[str, Any]:
         """For the role, for who takes it on, and for engines that read with keys of their own."""
         return _policies(integrations.get(name), principal)
 
-    @router.post("/policy", summary="What IAM must allow for a place that is to be named")
+    @router.post("/policy", summary="What IAM must allow for a place that is to be named", **ADMINS)
     def policy_before(wanted: StorageRequest, principal: str = SOMEBODY) -> dict[str, Any]:
         """The place is tried when it is named: it must be allowed by then. Nothing is asked or kept here."""
         return _policies(wanted.place(), principal)

@@ -6,12 +6,14 @@ from typing import Any
 
 from fastapi import APIRouter, status
 
+from headgate.access import Role
 from headgate.errors import InvalidRequest, NotFound
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.model import OnError, Start, StartKind, TableSpec, Topic
 from headgate.options import TableOptions
 from headgate.server import overview
+from headgate.server.access import Asking, needs
 from headgate.server.api.catalogs import publication
 from headgate.server.api.spec import ResumeRequest, TableRequest
 from headgate.storage import Storages
@@ -28,13 +30,18 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
     router = APIRouter(prefix="/tables", tags=["tables"])
     integrations = Integrations(store.engine)
 
-    @router.get("", summary="List the tables")
-    def list_tables() -> list[dict[str, Any]]:
-        return [overview.table(record) for record in store.tables()]
+    @router.get("", summary="List the tables", **needs(Role.READER, "seen"))
+    def list_tables(access: Asking) -> list[dict[str, Any]]:
+        return [overview.table(record) for record in store.tables() if access.sees(record.spec.topic)]
 
-    @router.post("", summary="Make a topic a table", status_code=status.HTTP_201_CREATED)
-    def enable(wanted: TableRequest) -> dict[str, Any]:
+    @router.post(
+        "", summary="Make a topic a table", status_code=status.HTTP_201_CREATED, **needs(Role.WRITER, "body")
+    )
+    def enable(wanted: TableRequest, access: Asking) -> dict[str, Any]:
         spec = wanted.spec()
+        access.note(f"table {spec.topic}")
+        access.check_makes(spec.topic)
+        _check_dead_letters(spec, access)
         _not_dead_letters(spec, store)
         _known_storage(spec, store, embedded)
         topic = topics.describe(spec.topic)
@@ -43,39 +50,60 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
         store.enable_table(replace(spec, start=settled(spec.start, topic, offsets)))
         return show(spec.topic)
 
-    @router.get("/{topic}", summary="Show a table with its events")
+    @router.get("/{topic}", summary="Show a table with its events", **needs(Role.READER, "table"))
     def show(topic: str) -> dict[str, Any]:
         found = overview.table_with_detail(store.table(topic), store.events(topic, EVENTS))
         return found | {"catalogs": [publication(one) for one in integrations.publications(topic=topic)]}
 
-    @router.patch("/{topic}", summary="Change what is wanted of a table")
-    def alter(topic: str, wanted: TableOptions) -> dict[str, Any]:
+    @router.patch("/{topic}", summary="Change what is wanted of a table", **needs(Role.WRITER, "table"))
+    def alter(topic: str, wanted: TableOptions, access: Asking) -> dict[str, Any]:
         wanted.check_alterable(topic)
         record = store.table(topic)
         _not_ending(record)
         spec = wanted.apply(record.spec)
+        if wanted.on_error is not None or wanted.dead_letters is not None:
+            _check_dead_letters(spec, access)
         _not_dead_letters(spec, store)
         store.alter_table(spec)
         return show(topic)
 
-    @router.delete("/{topic}", summary="Stop materializing a topic", status_code=status.HTTP_202_ACCEPTED)
-    def disable(topic: str, purge: bool = False) -> dict[str, Any]:
+    @router.delete(
+        "/{topic}",
+        summary="Stop materializing a topic",
+        status_code=status.HTTP_202_ACCEPTED,
+        **needs(Role.WRITER, "table"),
+    )
+    def disable(topic: str, access: Asking, purge: bool = False) -> dict[str, Any]:
+        """With `purge` the table and its files are deleted, which takes an admin of it."""
+        if purge:
+            access.check_table(topic, Role.ADMIN)
         store.set_desired(topic, "purged" if purge else "disabled")
         return show(topic)
 
-    @router.post("/{topic}/suspend", summary="Stop writing a table", status_code=status.HTTP_202_ACCEPTED)
+    @router.post(
+        "/{topic}/suspend",
+        summary="Stop writing a table",
+        status_code=status.HTTP_202_ACCEPTED,
+        **needs(Role.WRITER, "table"),
+    )
     def suspend(topic: str) -> dict[str, Any]:
         _not_ending(store.table(topic))
         store.set_desired(topic, "suspended")
         return show(topic)
 
     @router.post(
-        "/{topic}/resume", summary="Go on where a table stopped", status_code=status.HTTP_202_ACCEPTED
+        "/{topic}/resume",
+        summary="Go on where a table stopped",
+        status_code=status.HTTP_202_ACCEPTED,
+        **needs(Role.WRITER, "table"),
     )
-    def resume(topic: str, wanted: ResumeRequest | None = None) -> dict[str, Any]:
-        """With `accept`, the table goes on past what stopped it: see the request that is returned."""
-        _not_ending(store.table(topic))
+    def resume(topic: str, access: Asking, wanted: ResumeRequest | None = None) -> dict[str, Any]:
+        """With `accept`, the table goes on past what stopped it: see the request that is returned. That gives
+        records up, and takes an admin of the table."""
         accept = wanted.accept if wanted is not None else None
+        if accept is not None:
+            access.check_table(topic, Role.ADMIN)
+        _not_ending(store.table(topic))
         if accept not in (None, *ACCEPTABLE):
             raise InvalidRequest(f"'{accept}' cannot be accepted.", f"Say {' or '.join(ACCEPTABLE)}.")
         # First the request: the engine must find it when it takes the table up.
@@ -83,7 +111,12 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
         store.set_desired(topic, "enabled")
         return show(topic) | asked
 
-    @router.post("/{topic}/replay", summary="Replay dead letters", status_code=status.HTTP_202_ACCEPTED)
+    @router.post(
+        "/{topic}/replay",
+        summary="Replay dead letters",
+        status_code=status.HTTP_202_ACCEPTED,
+        **needs(Role.WRITER, "table"),
+    )
     def replay(topic: str) -> dict[str, Any]:
         """Those that can be read now are put into the table, once; the request tells how many."""
         record = store.table(topic)
@@ -100,14 +133,21 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
             )
         return {"request": store.ask(topic, "replay", {})}
 
-    @router.get("/{topic}/requests/{request_id}", summary="What came of a request")
+    @router.get(
+        "/{topic}/requests/{request_id}", summary="What came of a request", **needs(Role.READER, "table")
+    )
     def request(topic: str, request_id: str) -> dict[str, Any]:
         found = store.request(request_id)
         if found.topic != topic:
             raise NotFound(f"There is no request {request_id} for table '{topic}'.")
         return {"id": found.id, "kind": found.kind, "state": found.state, "result": dict(found.result)}
 
-    @router.post("/{topic}/sync", summary="Catch up at once", status_code=status.HTTP_202_ACCEPTED)
+    @router.post(
+        "/{topic}/sync",
+        summary="Catch up at once",
+        status_code=status.HTTP_202_ACCEPTED,
+        **needs(Role.WRITER, "table"),
+    )
     def sync(topic: str) -> dict[str, Any]:
         """The table has caught up when its `detail.synced` is the token."""
         record = store.table(topic)
@@ -142,6 +182,13 @@ def settled(start: Start, topic: Topic, offsets: Offsets) -> Start:
     if start.kind is StartKind.OFFSETS:
         offsets.start_offsets(start, topic)
     return start
+
+
+def _check_dead_letters(spec: TableSpec, access: Asking) -> None:
+    """They are written to a topic and a table of their own."""
+    if spec.on_error is OnError.LOG:
+        access.note(f"table {spec.dead_letters_name}")
+        access.check_makes(spec.dead_letters_name)
 
 
 def _not_dead_letters(spec: TableSpec, store: Store) -> None:

@@ -1,0 +1,101 @@
+"""What a route of the API asks of its caller: declared beside the route, shown in the OpenAPI description.
+
+`**needs(Role.WRITER, "table")` belongs to a route whose path names a table. Where the body names things, the
+route says so and asks `Asking` itself. A route that declares nothing keeps the server from starting.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.routing import APIRoute
+
+from headgate.access import Principal, Role
+from headgate.access.topics import RIGHTS, TopicRights
+from headgate.errors import NotAllowed
+from headgate.kafka.topics import no_such_topic
+from headgate.store import Statements
+from headgate.store.statements import no_statement
+from headgate.store.store import no_table
+
+# The key in a route's description.
+RULE = "x-headgate-access"
+# `everything`: no question of topics. `table`, `topic`, `statement`: the one that the path names. `body`:
+# those that the body names. `seen`: the answer has what the caller sees. `own`: what the caller has started.
+About = Literal["everything", "table", "topic", "statement", "body", "seen", "own"]
+
+
+@dataclass(frozen=True)
+class Access(TopicRights):
+    """The rights of one request's caller; `things` is what the request was about, for the audit trail."""
+
+    things: list[str] = field(default_factory=list)
+
+    def check_table(self, topic: str, needed: Role) -> None:
+        self.note(f"table {topic}")
+        self.check(topic, needed, no_table(topic))
+
+    def check_topic(self, topic: str, needed: Role) -> None:
+        self.note(f"topic {topic}")
+        self.check(topic, needed, no_such_topic(topic))
+
+    def note(self, thing: str) -> None:
+        """What the request is about."""
+        if thing not in self.things:
+            self.things.append(thing)
+
+
+def access_of(request: Request) -> Access:
+    access: Access = request.scope[RIGHTS]
+    return access
+
+
+Asking = Annotated[Access, Depends(access_of)]
+
+
+def needs(role: Role, about: About, statements: Statements | None = None) -> dict[str, Any]:
+    """A route's rule, as arguments of its decorator. `statements` has the records of those that are named."""
+
+    def check(request: Request, access: Asking) -> None:
+        named = request.path_params
+        match about:
+            case "everything":
+                access.check_everywhere(role)
+            case "table":
+                access.check_table(named["topic"], role)
+            case "topic":
+                access.check_topic(named["name"], role)
+            case "statement":
+                assert statements is not None
+                check_statement(access, statements, named["name"], role)
+            case _:
+                check_known(access.caller)
+
+    return {
+        "dependencies": [Depends(check)],
+        "openapi_extra": {RULE: {"role": str(role), "about": about}},
+    }
+
+
+def check_statement(access: Access, statements: Statements, name: str, needed: Role) -> None:
+    access.note(f"statement {name}")
+    access.check_statement(statements.get(name).options, needed, no_statement(name))
+
+
+def check_known(caller: Principal) -> None:
+    """Whoever has a role on anything: what they get is what they see."""
+    if caller.highest is None:
+        raise NotAllowed(
+            f"{caller.name} has no role on anything.",
+            "Use another credential: `headgate credentials create NAME --role reader`.",
+        )
+
+
+def check_declared(routers: Iterable[APIRouter]) -> None:
+    """No route without its rule: refuses to go on where one was forgotten."""
+    for router in routers:
+        for route in router.routes:
+            extra: Mapping[str, Any] = (route.openapi_extra or {}) if isinstance(route, APIRoute) else {}
+            if RULE not in extra:
+                raise AssertionError(f"{route} does not say who may use it: `**needs(role, about)`")
