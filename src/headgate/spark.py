@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from pyspark.sql import SparkSession
 
@@ -42,6 +42,15 @@ LOCAL_CHECKPOINTS = {
 GENERATED_CLASSES = 4000
 # What Python workers are forked from, with what their tasks need imported already.
 WORKER_DAEMON = "headgate.worker_daemon"
+# Hadoop's files of defaults, and which of those a driver on one machine may ask for: how files are opened and
+# written, who the user is. The others are of YARN's, MapReduce's and Hadoop's own services.
+FOREIGN_DEFAULTS = ("yarn-default.xml", "mapred-default.xml", "core-default.xml")
+OWN_SETTINGS = (
+    r"^(?:fs\.(?!(?:s3a|azure|adl|ftp|viewfs)\.(?!impl))|(?:io|file|seq|tfile)\.|"
+    r"mapreduce\.(?:input|output|outputcommitter|fileoutputcommitter)\.|"
+    r"hadoop\.(?:common|kerberos|service|tmp|tokens?|user|util)\.|"
+    r"hadoop\.security\.(?!crypto|dns|group\.mapping\.ldap|kms))"
+)
 _LOGGING = Path(__file__).parent / "spark-log4j2.properties"
 
 
@@ -71,6 +80,8 @@ def build_session(
                 # Libraries unpack native code there and leave it behind.
                 f'"-Djava.io.tmpdir={scratch}"',
                 "-XX:+ExitOnOutOfMemoryError",
+                # Classes take twice that: the JVM would stop twice, to see whether some can go.
+                "-XX:MetaspaceSize=256m",
                 *AVRO_LIMITS,
                 # Elsewhere the class path is another.
                 *(
@@ -86,6 +97,8 @@ def build_session(
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # The plan of each query and batch is written down for the page that is not there: in few words.
+        "spark.sql.ui.explainMode": "simple",
         "spark.scheduler.mode": "FAIR",
         # For each call on a column or a frame the driver would otherwise ask the JVM several times, so that
         # errors could name a line of ours.
@@ -118,29 +131,36 @@ def build_session(
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     if local:
-        _slim_hadoop_settings(session)
+        slim_hadoop_settings(session)
     for key in SECRETS:
         if key in catalog:
             set_late(session, f"spark.sql.catalog.{CATALOG}.{key}", catalog[key])
     return session
 
 
-def _slim_hadoop_settings(session: SparkSession) -> None:
+def slim_hadoop_settings(session: SparkSession) -> None:
     """Makes Hadoop's settings cheap to send: Spark does so with every stateful operator of every batch.
 
-    Half of them are YARN's defaults, which nothing here asks for. Of the others Hadoop sends where each comes
+    Most are defaults of services that nothing here runs or asks. Of the others Hadoop sends where each comes
     from too, every word compressed by itself: three quarters of the work, for a name in an error message.
     """
     context: Any = session.sparkContext
-    java = context._jvm.java
-    # What loads YARN's defaults; later it would bring them back.
-    context._jvm.org.apache.hadoop.mapred.JobConf()
+    jvm = context._jvm
+    # What loads the defaults of YARN, MapReduce and Hive; later they would bring all of them back.
+    jvm.org.apache.hadoop.mapred.JobConf()
+    cast(Any, session)._jsparkSession.sharedState()
     settings = context._jsc.hadoopConfiguration()
-    for name in list(settings.getPropsWithPrefix("yarn.")):
-        settings.unset(f"yarn.{name}")
-    origins = java.lang.Class.forName("org.apache.hadoop.conf.Configuration").getDeclaredField(
-        "updatingResource"
-    )
+    kind = jvm.java.lang.Class.forName("org.apache.hadoop.conf.Configuration")
+    properties = kind.getDeclaredMethod("getProps", None)
+    properties.setAccessible(True)
+    foreign = jvm.org.apache.hadoop.conf.Configuration(False)
+    for name in FOREIGN_DEFAULTS:
+        foreign.addResource(name)
+    defaults = properties.invoke(foreign, None)
+    defaults.keySet().removeIf(jvm.java.util.regex.Pattern.compile(OWN_SETTINGS).asPredicate())
+    # By name and value: what a user has set stays.
+    properties.invoke(settings, None).entrySet().removeAll(defaults.entrySet())
+    origins = kind.getDeclaredField("updatingResource")
     origins.setAccessible(True)
     origins.get(settings).clear()
 
