@@ -67,7 +67,15 @@ def print_result(result: "QueryResult", output: Output) -> None:
 
 def ask(sql: str, data: Path | None) -> "QueryResult":
     """Runs SQL on the query driver, which is started for it."""
-    return ask_for(lambda spark: spark.sql(sql), data)
+    return ask_for(lambda spark: spark.sql(_spark_text(spark, sql)), data)
+
+
+def _spark_text(spark: "SparkSession", sql: str) -> str:
+    from headgate.spark import CATALOG
+    from headgate.sql.athena import to_spark
+
+    cluster = str(spark.conf.get(f"spark.sql.catalog.{CATALOG}.default-namespace"))
+    return to_spark(sql, cluster, str(spark.conf.get("spark.sql.session.timeZone"))).text
 
 
 def ask_for(frame: Callable[["SparkSession"], "DataFrame"], data: Path | None) -> "QueryResult":
