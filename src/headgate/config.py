@@ -358,9 +358,12 @@ class Oidc(Section):
 
 class Auth(Section):
     required: bool = Field(
-        False, description="Ask for a token on loopback too, not only at the public address."
+        False, description="Ask for a token on loopback too, of the service's own user as well."
     )
     token_lifetime: Duration = Field(3600.0, ge=60, le=86_400)
+    session_lifetime: Duration = Field(
+        12 * 3600.0, ge=60, le=7 * 86_400, description="How long a browser stays signed in."
+    )
     key_lifetime: Duration = Field(30 * 86_400.0, ge=3600, description="How long a key signs tokens.")
     oidc: Oidc = Oidc()
 

@@ -3,6 +3,7 @@
 import base64
 import hmac
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -10,7 +11,9 @@ from typing import Any, Self
 from headgate.access.credentials import Credential, Credentials
 from headgate.access.limits import FailureLimit
 from headgate.access.oidc import Issuer
+from headgate.access.peers import PEER, Peer
 from headgate.access.roles import ENGINE, LOCAL, Principal
+from headgate.access.sessions import Sessions
 from headgate.access.tokens import LONGEST_TOKEN, Tokens, not_a_token
 from headgate.errors import NotAuthorized
 
@@ -18,6 +21,13 @@ from headgate.errors import NotAuthorized
 NOTHING = frozenset({None, "Bearer None"})
 # Marks requests that came through the public door, in their ASGI scope.
 PUBLIC_DOOR = "headgate.public"
+# The cookie of a browser's session; the port follows, as cookies go to all ports of a host.
+SESSION_COOKIE = "headgate-session-"
+MAKE_CREDENTIAL = "Make a credential with `headgate credentials create NAME --role reader`."
+KEY_OR_CREDENTIAL = (
+    "Use a credential that its user makes with `headgate credentials create NAME --role reader`; who may "
+    "read the data folder signs a browser in with `headgate sign-in`."
+)
 
 
 @dataclass(frozen=True)
@@ -34,11 +44,14 @@ class LocalKeys:
 
 @dataclass(frozen=True)
 class Visit:
-    """What a request shows: its header, where it comes from, and whether it came through the public door."""
+    """What a request shows: its header or cookie, where it comes from, and whether by the public door."""
 
     authorization: str | None = field(repr=False)
     address: str
     public: bool = False
+    # The other end of its connection; None where the server that took it knows of none.
+    peer: Peer | None = field(default=None, repr=False, compare=False)
+    session: str | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, scope: Mapping[str, Any]) -> Self:
@@ -50,11 +63,21 @@ class Visit:
             b", ".join(shown).decode("latin-1") if shown else None,
             "" if client is None else client[0],
             scope.get(PUBLIC_DOOR) is True,
+            (scope.get("state") or {}).get(PEER),
+            _session(scope),
         )
+
+    @property
+    def uid(self) -> int | None:
+        """The user of this machine whom the request is from; None when nobody can tell."""
+        return None if self.public or self.peer is None else self.peer.uid()
 
 
 class Gate:
-    """`required`: a token is asked for on loopback too. What is shown is checked in any case."""
+    """`required`: a token is asked for on loopback too, of the server's own user as well.
+
+    What is shown is checked in any case. `sessions` are those of browsers that were signed in.
+    """
 
     def __init__(
         self,
@@ -65,9 +88,11 @@ class Gate:
         required: bool = False,
         issuer: Issuer | None = None,
         limit: FailureLimit | None = None,
+        sessions: Sessions | None = None,
     ) -> None:
         self.tokens = tokens
         self.issuer = issuer
+        self.sessions = sessions
         self._credentials = credentials
         self._keys = keys
         self._required = required
@@ -76,12 +101,7 @@ class Gate:
     def caller(self, visit: Visit) -> Principal:
         """Who it is, or NotAuthorized."""
         if visit.authorization in NOTHING:
-            if self._required or visit.public:
-                raise NotAuthorized(
-                    "A token is needed here.",
-                    "Make a credential with `headgate credentials create NAME --role reader`.",
-                )
-            return LOCAL
+            return self._local(visit)
         scheme, _, shown = (visit.authorization or "").strip().partition(" ")
         match scheme.lower():
             case "bearer":
@@ -90,6 +110,28 @@ class Gate:
                 return self.client(*basic(shown), visit).principal
             case _:
                 raise NotAuthorized("Authorization must be Bearer or Basic.")
+
+    def _local(self, visit: Visit) -> Principal:
+        """Who shows no credential: a browser that was signed in, or this process's own user on loopback."""
+        if visit.public:
+            raise NotAuthorized("A token is needed here.", MAKE_CREDENTIAL)
+        sessions, session = self.sessions, visit.session
+        if sessions is not None and session is not None and sessions.is_open(session, visit.uid):
+            return LOCAL
+        if self._required:
+            raise NotAuthorized("A token is needed here.", MAKE_CREDENTIAL)
+        if visit.uid is None:
+            raise NotAuthorized(
+                "A token is needed here: this system does not tell which user's connection this is.",
+                KEY_OR_CREDENTIAL,
+            )
+        if visit.uid != os.geteuid():
+            raise NotAuthorized(
+                f"A token is needed here: this Headgate is of the user {os.geteuid()}, and the request of "
+                f"the user {visit.uid}.",
+                KEY_OR_CREDENTIAL,
+            )
+        return LOCAL
 
     def client(self, client_id: str, secret: str, visit: Visit) -> Credential:
         """The live credential, or NotAuthorized; TooManyFailures when secrets are being tried."""
@@ -123,6 +165,20 @@ class Gate:
         if self.issuer is not None and claimed_issuer(token) == self.issuer.name:
             return self.issuer.principal(token)
         return self.client_of(token).principal
+
+
+def session_cookie(scope: Mapping[str, Any]) -> str:
+    """The name of the cookie at this server's port."""
+    server = scope.get("server")
+    return f"{SESSION_COOKIE}{server[1] if server else 0}"
+
+
+def _session(scope: Mapping[str, Any]) -> str | None:
+    shown = [value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie"]
+    if not shown:
+        return None
+    pairs = (pair.strip().partition("=") for line in shown for pair in line.split(";"))
+    return next((value for name, _, value in pairs if name == session_cookie(scope)), None)
 
 
 def basic(shown: str) -> tuple[str, str]:

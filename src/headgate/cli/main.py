@@ -17,6 +17,7 @@ from headgate.cli import (
     datagen,
     dlq,
     query,
+    signin,
     sql,
     statement,
     status,
@@ -72,6 +73,7 @@ app.command("up")(up.up)
 app.command("sql")(sql.sql)
 app.command("down")(status.down)
 app.command("status")(status.status)
+app.command("sign-in")(signin.sign_in)
 app.add_typer(topic.app, name="topic")
 app.add_typer(dlq.app, name="dlq")
 app.add_typer(changes.app, name="table")

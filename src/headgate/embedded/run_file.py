@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.embedded.process import Identity
-from headgate.errors import NotRunning
+from headgate.errors import NotAllowed, NotRunning
 
 RUN_FILE = "run.json"
 
@@ -17,6 +17,12 @@ def read_run(data: Path) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((data / RUN_FILE).read_text())
     except FileNotFoundError as error:
         raise not_running(data) from error
+    except PermissionError as error:
+        raise NotAllowed(
+            f"The data folder {data} is of another user.",
+            "Use a credential that its user makes: set HEADGATE_URL, HEADGATE_CLIENT_ID and "
+            "HEADGATE_CLIENT_SECRET.",
+        ) from error
     return found
 
 

@@ -12,6 +12,7 @@ from headgate.embedded.heartbeat import Heartbeat
 from headgate.embedded.ports import LOOPBACK
 from headgate.embedded.runtime import Runtime
 from headgate.server.app import Check, create_app
+from headgate.server.connections import Connection
 from headgate.server.doors import gate_of
 from headgate.server.parts import embedded_parts
 from headgate.server.public import PublicServer
@@ -59,6 +60,7 @@ def serve(runtime: Runtime, instance: str) -> int:
                     app,
                     host=LOOPBACK,
                     port=runtime.server_port,
+                    http=Connection,
                     log_config=None,
                     access_log=False,
                     # Nobody stands between: an address that a request names itself is not believed.

@@ -34,6 +34,7 @@ from headgate.server.failures import RESPONSES, answer_failures
 from headgate.server.metrics import metrics_registry
 from headgate.server.origin import OwnOrigin
 from headgate.server.overview import Overview
+from headgate.server.signin import signin_router
 from headgate.statements.declared import DeclaredTables
 from headgate.statements.execute import Executor
 from headgate.statements.tables import TopicTables
@@ -102,6 +103,8 @@ def create_app(
     check_declared(routers)
     for router in routers:
         app.include_router(router, prefix=API, responses=RESPONSES)
+    if gate.sessions is not None:
+        app.include_router(signin_router(gate.sessions))
     for path, router in (mounts or {}).items():
         app.include_router(router, prefix=path)
     app.include_router(operations_router(found, {"store": store.tables, **(checks or {})}, instance))

@@ -1,9 +1,9 @@
 """Who may use the server, and through which door.
 
-The door on loopback is for this machine: without `auth.required` it takes whoever comes as a local admin. The
-public door, if one is configured, lets nobody in without a credential. Who it is is asked here, so that no
-route can be forgotten, except for the catalog's, whose answers have other bodies. What they may is each
-route's to say: see `access.py`.
+The door on loopback is for this machine: without `auth.required` it takes the user whose server it is as an
+admin, and nobody else. The public door, if one is configured, lets nobody in without a credential. Who it is
+is asked here, so that no route can be forgotten, except for the catalog's, whose answers have other bodies.
+What they may is each route's to say: see `access.py`.
 """
 
 from starlette.concurrency import run_in_threadpool
@@ -14,6 +14,7 @@ from headgate.access import Gate, LocalKeys
 from headgate.access.credentials import Credentials
 from headgate.access.gate import PUBLIC_DOOR, Visit
 from headgate.access.oidc import Issuer
+from headgate.access.sessions import SIGN_IN, Sessions
 from headgate.access.tokens import Tokens
 from headgate.access.topics import RIGHTS
 from headgate.embedded.runtime import Runtime
@@ -23,20 +24,23 @@ from headgate.server.access import Access, check_known
 from headgate.server.failures import Failure, status_of
 from headgate.store import Store
 
-# Whether all is well is nobody's secret, and those who watch over processes have no credentials.
-OPEN = frozenset({"/healthz"})
+# Whether all is well is nobody's secret, and those who watch over processes have no credentials. A link that
+# signs in is its own credential.
+OPEN = frozenset({"/healthz", SIGN_IN})
 CATALOG = "/iceberg/"
 
 
 def gate_of(runtime: Runtime, store: Store) -> Gate:
     """As the settings say; the control state has the credentials and the keys."""
     auth = runtime.settings.auth
+    operator = secret(runtime.data, OPERATOR_KEY)
     return Gate(
         Credentials(store.engine),
         Tokens(store.engine, auth.token_lifetime, auth.key_lifetime),
-        LocalKeys(secret(runtime.data, ENGINE_KEY), secret(runtime.data, OPERATOR_KEY)),
+        LocalKeys(secret(runtime.data, ENGINE_KEY), operator),
         required=auth.required,
         issuer=None if auth.oidc.issuer is None else Issuer(auth.oidc),
+        sessions=Sessions(operator, auth.session_lifetime),
     )
 
 

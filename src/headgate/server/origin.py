@@ -9,6 +9,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from headgate.access.gate import PUBLIC_DOOR
 from headgate.server.failures import Failure
 
+# A page's origin has its own scheme, where its WebSocket has another.
+SCHEMES = {"ws": "http", "wss": "https"}
 OWN_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -23,15 +25,19 @@ class OwnOrigin:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        host, origin = headers.get("host", ""), headers.get("origin")
+        host, origin = ", ".join(headers.getlist("host")), ", ".join(headers.getlist("origin")) or None
         # At the public door the server has names that it does not know; nothing opens it without a secret.
         known = scope.get(PUBLIC_DOOR) is True or _name(f"//{host}") in OWN_HOSTS
-        if known and (origin is None or origin == f"{scope['scheme']}://{host}"):
+        scheme = SCHEMES.get(scope["scheme"], scope["scheme"])
+        if known and (origin is None or origin == f"{scheme}://{host}"):
             await self._app(scope, receive, send)
+            return
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": "another origin or host"})
             return
         refused = Failure(
             error="InvalidRequest",
@@ -43,6 +49,8 @@ class OwnOrigin:
 
 def _name(url: str) -> str | None:
     try:
-        return urlsplit(url).hostname
+        parts = urlsplit(url)
+        # A port that is none makes the whole no address.
+        return parts.hostname if parts.port is None or parts.port else None
     except ValueError:
         return None

@@ -19,6 +19,7 @@ from headgate.catalog import EmbeddedCatalog, catalog_router
 from headgate.config import Storage, load_settings
 from headgate.embedded.ports import LOOPBACK, free_port
 from headgate.jvm import Jvm
+from headgate.server.connections import Connection
 from headgate.storage import Places, Storages
 from headgate.store import Store
 
@@ -81,7 +82,7 @@ class Service:
             self.jvm, self._url or self.database, self.warehouse.as_uri(), ("local",), self.allowed, places
         )
         app = application(self._catalog, self.doors.gate)
-        config = uvicorn.Config(app, LOOPBACK, self.port, log_level="warning")
+        config = uvicorn.Config(app, LOOPBACK, self.port, http=Connection, log_level="warning")
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run)
         self._thread.start()

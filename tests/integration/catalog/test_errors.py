@@ -10,11 +10,13 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from headgate.access.peers import PEER
 from headgate.catalog import EmbeddedCatalog, catalog_router
 from headgate.jvm import Jvm
 from headgate.store import Store
 from tests.integration.catalog.raw import SCHEMA, RawTable, view
 from tests.integration.catalog.serving import Doors, Service
+from tests.support.peers import own_peer
 
 VIEW = view("v")
 
@@ -244,6 +246,7 @@ def mounted(jvm: Jvm, tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
                 app.include_router(catalog_router(catalog, gate))
         root = "" if request.param == "bare" else "/somewhere"
         with TestClient(app, base_url=f"http://testserver{root}") as client:
+            client.app_state[PEER] = own_peer()
             yield client
 
 

@@ -2,6 +2,7 @@ import base64
 import hashlib
 import hmac
 import json
+import os
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from headgate.access.roles import ENGINE, LOCAL, Grant, Role
 from headgate.access.tokens import LONGEST_TOKEN, Tokens
 from headgate.errors import NotAuthorized, TooManyFailures
 from headgate.store import Store
+from tests.support.peers import PeerOf, own_peer
 from tests.unit.access.conftest import KEYS, Clock
 
 READER = (Grant(Role.READER),)
@@ -53,11 +55,24 @@ def test_no_token_is_nobody_where_one_is_asked_for(
 ) -> None:
     with pytest.raises(NotAuthorized, match="credentials create"):
         gate.caller(Visit(None, "127.0.0.1"))
-    trusting = Gate(credentials, tokens, KEYS, required=False)
-    for nothing in (None, "Bearer None"):
-        assert trusting.caller(Visit(nothing, "127.0.0.1")) is LOCAL
-        with pytest.raises(NotAuthorized):
-            trusting.caller(Visit(nothing, "10.0.0.1", public=True))
+    with pytest.raises(NotAuthorized):
+        gate.caller(Visit(None, "127.0.0.1", peer=own_peer()))
+
+
+@pytest.mark.parametrize("nothing", [None, "Bearer None"])
+def test_own_user_needs_nothing_on_loopback_and_others_a_credential(
+    credentials: Credentials, tokens: Tokens, nothing: str | None
+) -> None:
+    gate = Gate(credentials, tokens, KEYS, required=False)
+    assert gate.caller(Visit(nothing, "127.0.0.1", peer=own_peer())) is LOCAL
+    for peer in (None, PeerOf(None), PeerOf(os.geteuid() + 1)):
+        with pytest.raises(NotAuthorized) as refused:
+            gate.caller(Visit(nothing, "127.0.0.1", peer=peer))
+        assert "credentials create" in refused.value.remedy
+        by_key = Visit(f"Bearer {KEYS.operator}", "127.0.0.1", peer=peer)
+        assert gate.caller(by_key) is LOCAL
+    with pytest.raises(NotAuthorized):
+        gate.caller(Visit(nothing, "10.0.0.1", public=True, peer=own_peer()))
 
 
 def test_a_token_is_its_clients(gate: Gate, tokens: Tokens, client_id: str) -> None:

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 import pytest
 from fastapi.testclient import TestClient
 
+from headgate.access.peers import PEER
 from headgate.config import Settings
 from headgate.embedded.runtime import Runtime
 from headgate.server.app import create_app
 from headgate.store import Store
+from tests.support.peers import own_peer
 
 
 @pytest.fixture
@@ -27,4 +29,5 @@ def store(settings: Settings) -> Iterator[Store]:
 def client(runtime: Runtime, store: Store) -> Iterator[TestClient]:
     app = create_app(runtime, store, instance="this-one")
     with TestClient(app, base_url="http://127.0.0.1:8080", raise_server_exceptions=False) as client:
+        client.app_state[PEER] = own_peer()
         yield client

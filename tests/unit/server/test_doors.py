@@ -6,15 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI, WebSocket, WebSocketDisconnect
 from fastapi.testclient import TestClient
 
 from headgate.access.limits import PER_CLIENT
+from headgate.access.peers import PEER
+from headgate.access.sessions import link_token
 from headgate.config import load_settings
 from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import secret
 from headgate.server.app import create_app
 from headgate.server.doors import PublicDoor
+from headgate.server.origin import OwnOrigin
 from headgate.store import Store
+from tests.support.peers import PeerOf, own_peer
 
 PATHS = [
     ("GET", "/"),
@@ -143,16 +148,90 @@ def test_secrets_are_not_tried_at_speed(guarded: TestClient, operator: dict[str,
     assert int(stopped.headers["retry-after"]) >= 1
 
 
-def test_on_loopback_whoever_is_here_may(client: TestClient) -> None:
+def test_on_loopback_the_servers_own_user_may(client: TestClient) -> None:
     """As long as nothing is shown; what is shown is checked."""
     assert client.get("/api/v1/status").status_code == 200
     assert client.get("/api/v1/status", headers={"Authorization": "Bearer x"}).status_code == 401
+
+
+@pytest.mark.parametrize("peer", [PeerOf(None), PeerOf(12_345), None])
+@pytest.mark.parametrize(("method", "path"), PATHS)
+def test_on_loopback_other_users_need_a_credential(
+    client: TestClient, peer: PeerOf | None, method: str, path: str
+) -> None:
+    client.app_state[PEER] = peer
+    answer = client.request(method, path)
+    assert answer.status_code == 401, answer.text
+    assert "credentials create" in answer.json()["remedy"]
+
+
+def test_link_signs_a_browser_in_once(guarded: TestClient) -> None:
+    token = link_token(secret(Path(guarded.headers["X-Data"]), "operator"))
+    assert guarded.get("/api/v1/status").status_code == 401
+    signed_in = guarded.get("/sign-in", params={"token": token}, follow_redirects=False)
+    assert (signed_in.status_code, signed_in.headers["location"]) == (303, "/")
+    cookie = signed_in.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert token not in cookie
+    assert guarded.get("/api/v1/status").status_code == 200
+    assert guarded.get("/sign-in", params={"token": token}).status_code == 401
+    foreign = {"Origin": "http://elsewhere.example"}
+    assert guarded.post("/sign-out", headers=foreign).status_code == 403
+    assert guarded.post("/sign-out").status_code == 204
+    assert guarded.get("/api/v1/status").status_code == 401
+
+
+def test_links_sign_nobody_in_at_the_public_door(runtime: Runtime, store: Store) -> None:
+    token = link_token(secret(runtime.data, "operator"))
+    with TestClient(PublicDoor(create_app(runtime, store)), base_url="https://lake.example") as public:
+        assert public.get("/sign-in", params={"token": token}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://elsewhere.example"},
+        {"Origin": "null"},
+        {"Origin": "https://127.0.0.1:8080"},
+        {"Origin": "http://127.0.0.1:8081"},
+        {"Host": "elsewhere.example"},
+        {"Host": "127.0.0.1:8080, elsewhere.example"},
+        {"Host": ""},
+    ],
+)
+def test_other_origins_and_hosts_are_refused_on_every_kind_of_route(
+    client: TestClient, headers: dict[str, str]
+) -> None:
+    for path in ("/", "/healthz", "/sign-in?token=x", "/api/v1/status", "/iceberg/v1/config", "/nowhere"):
+        assert client.get(path, headers={**headers, "Accept": "text/event-stream"}).status_code == 403, path
+
+
+def test_websocket_is_judged_by_origin_and_host() -> None:
+    """As no route has one yet, an application of one WebSocket stands behind the same checks."""
+    app = FastAPI()
+
+    @app.websocket("/socket")
+    async def socket(websocket: WebSocket) -> None:
+        await websocket.accept()
+        await websocket.close()
+
+    opened = TestClient(OwnOrigin(app), base_url="http://127.0.0.1:8080")
+    with opened.websocket_connect("ws://127.0.0.1:8080/socket", headers={"Origin": "http://127.0.0.1:8080"}):
+        pass
+    for headers in ({"Origin": "http://elsewhere.example"}, {"Host": "elsewhere.example"}):
+        with (
+            pytest.raises(WebSocketDisconnect),
+            opened.websocket_connect("ws://127.0.0.1:8080/socket", headers=headers),
+        ):
+            pass
 
 
 def test_the_public_door_knows_no_local_user(runtime: Runtime, store: Store) -> None:
     app = create_app(runtime, store)
     key = {"Authorization": f"Bearer {secret(runtime.data, 'operator')}"}
     with TestClient(app, base_url="http://127.0.0.1:8080") as local:
+        local.app_state[PEER] = own_peer()
         assert local.get("/api/v1/status", headers=key).status_code == 200
         admin = made(local, {}, "admin", role="admin")
     with TestClient(PublicDoor(app), base_url="https://lake.example:8443") as public:

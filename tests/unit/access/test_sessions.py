@@ -1,0 +1,85 @@
+import pytest
+
+from headgate.access.credentials import Credentials
+from headgate.access.gate import Gate, Visit
+from headgate.access.roles import LOCAL
+from headgate.access.sessions import LINK_SECONDS, MOST_SESSIONS, Sessions, link_token
+from headgate.access.tokens import Tokens
+from headgate.errors import NotAuthorized
+from tests.support.peers import PeerOf, own_peer
+from tests.unit.access.conftest import KEYS, Clock
+
+
+@pytest.fixture
+def sessions(clock: Clock) -> Sessions:
+    return Sessions(KEYS.operator, 600, clock)
+
+
+def test_link_opens_one_session(sessions: Sessions, clock: Clock) -> None:
+    token = link_token(KEYS.operator, clock.now)
+    secret = sessions.open(token, 1000)
+    assert sessions.is_open(secret, 1000)
+    with pytest.raises(NotAuthorized, match="used already"):
+        sessions.open(token, 1000)
+
+
+def test_link_expires(sessions: Sessions, clock: Clock) -> None:
+    token = link_token(KEYS.operator, clock.now)
+    clock.now += LINK_SECONDS
+    with pytest.raises(NotAuthorized, match="expired"):
+        sessions.open(token, 1000)
+
+
+def test_link_from_before_this_server_opens_nothing(clock: Clock) -> None:
+    """It may have been used at the server before this one."""
+    token = link_token(KEYS.operator, clock.now)
+    clock.now += 1
+    with pytest.raises(NotAuthorized, match="expired"):
+        Sessions(KEYS.operator, 600, clock).open(token, 1000)
+
+
+@pytest.mark.parametrize("token", ["", ".", "..", "x.1.y", "\udcff.é.1"])
+def test_forged_link_opens_nothing(sessions: Sessions, token: str) -> None:
+    with pytest.raises(NotAuthorized, match="not valid"):
+        sessions.open(token, 1000)
+
+
+def test_link_of_another_key_opens_nothing(sessions: Sessions, clock: Clock) -> None:
+    with pytest.raises(NotAuthorized, match="not valid"):
+        sessions.open(link_token("another key", clock.now), 1000)
+
+
+def test_session_ends_by_itself_and_when_signed_out(sessions: Sessions, clock: Clock) -> None:
+    first, second = (sessions.open(link_token(KEYS.operator, clock.now), 1000) for _ in range(2))
+    sessions.close(first)
+    assert (sessions.is_open(first, 1000), sessions.is_open(second, 1000)) == (False, True)
+    clock.now += 600
+    assert not sessions.is_open(second, 1000)
+
+
+def test_cookie_that_another_user_shows_opens_nothing(sessions: Sessions, clock: Clock) -> None:
+    secret = sessions.open(link_token(KEYS.operator, clock.now), 1000)
+    assert not sessions.is_open(secret, 1001)
+    assert not sessions.is_open(secret, None)
+
+
+def test_oldest_session_makes_room(sessions: Sessions, clock: Clock) -> None:
+    secrets = [sessions.open(link_token(KEYS.operator, clock.now), None) for _ in range(MOST_SESSIONS + 1)]
+    assert (sessions.is_open(secrets[0], None), sessions.is_open(secrets[1], None)) == (False, True)
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_gate_takes_a_session_at_the_loopback_door_only(
+    credentials: Credentials, tokens: Tokens, sessions: Sessions, clock: Clock, required: bool
+) -> None:
+    gate = Gate(credentials, tokens, KEYS, required=required, sessions=sessions)
+    secret = sessions.open(link_token(KEYS.operator, clock.now), None)
+    nobody = PeerOf(None)
+    assert gate.caller(Visit(None, "127.0.0.1", peer=nobody, session=secret)) is LOCAL
+    for refused in (
+        Visit(None, "127.0.0.1", peer=nobody, session="x"),
+        Visit(None, "127.0.0.1", True, peer=own_peer(), session=secret),
+        Visit("Bearer x", "127.0.0.1", peer=nobody, session=secret),
+    ):
+        with pytest.raises(NotAuthorized):
+            gate.caller(refused)
