@@ -408,6 +408,10 @@ class Limits(Section):
     admin: AdminLimits = AdminLimits()
 
 
+class Audit(Section):
+    keep: Duration = Field(90 * 86_400.0, ge=3600, description="How long the audit trail is kept.")
+
+
 class Statements(Section):
     checkpoints: str | None = Field(
         None, description="Where statements keep their progress and state; none is the data folder."
@@ -473,6 +477,7 @@ class Settings(Section):
     public: Public = Public()
     auth: Auth = Auth()
     limits: Limits = Limits()
+    audit: Audit = Audit()
     statements: Statements = Statements()
     publication: Publication = Publication()
     store: Store = Store()

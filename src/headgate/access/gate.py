@@ -142,6 +142,11 @@ class Gate:
             raise NotAuthorized("The client id or its secret is wrong, or it was revoked.")
         return found
 
+    def issue(self, client: Credential) -> str:
+        """A token, unless the client was given too many."""
+        self._limit.take_token(client.client_id)
+        return self.tokens.issue(client.client_id)
+
     def client_of(self, token: str, or_expired: bool = False) -> Credential:
         """The live credential that a token of ours was given to."""
         if len(token) > LONGEST_TOKEN:
@@ -164,7 +169,11 @@ class Gate:
             raise not_a_token()
         if self.issuer is not None and claimed_issuer(token) == self.issuer.name:
             return self.issuer.principal(token)
-        return self.client_of(token).principal
+        try:
+            return self.client_of(token).principal
+        except NotAuthorized:
+            self._limit.failed_token(visit.address)
+            raise
 
 
 def session_cookie(scope: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 
 from headgate.access.credentials import Credential
 from headgate.access.gate import Gate, Visit, basic
-from headgate.errors import NotAuthorized, TooManyFailures
+from headgate.errors import NotAuthorized, TooManyFailures, TooManyRequests
 
 PATH = "/v1/oauth/tokens"
 CREDENTIALS = "client_credentials"
@@ -59,7 +59,9 @@ def token_router(gate: Gate) -> APIRouter:
     async def tokens(request: Request) -> Response:
         try:
             asked = TokenRequest(await _form(request), Visit.of(request.scope))
-            return await run_in_threadpool(_answer, gate, asked)
+            client = await run_in_threadpool(_client, gate, asked)
+            request.state.caller = client.principal
+            return await run_in_threadpool(_answer, gate, client)
         except Refusal as refusal:
             return refusal.response
 
@@ -78,23 +80,34 @@ async def _form(request: Request) -> dict[str, str]:
         raise Refusal(400, "invalid_request", "The body must be a form.") from error
 
 
-def _answer(gate: Gate, asked: TokenRequest) -> Response:
+def _client(gate: Gate, asked: TokenRequest) -> Credential:
     try:
-        client = _client_for(gate, asked)
+        return _client_for(gate, asked)
     except NotAuthorized as error:
         challenge = {"WWW-Authenticate": 'Basic realm="headgate"'}
         raise Refusal(401, "invalid_client", str(error), challenge) from error
     except TooManyFailures as error:
         wait = {"Retry-After": str(error.wait)}
         raise Refusal(429, "temporarily_unavailable", str(error), wait) from error
+
+
+def _answer(gate: Gate, client: Credential) -> Response:
     answer: dict[str, Any] = {
-        "access_token": gate.tokens.issue(client.client_id),
+        "access_token": _token(gate, client),
         "token_type": "bearer",
         "issued_token_type": ACCESS_TOKEN,
         "expires_in": gate.tokens.lifetime,
         "scope": "catalog",
     }
     return JSONResponse(answer, headers=NO_STORE)
+
+
+def _token(gate: Gate, client: Credential) -> str:
+    try:
+        return gate.issue(client)
+    except TooManyRequests as error:
+        wait = {"Retry-After": str(error.wait)}
+        raise Refusal(429, "temporarily_unavailable", str(error), wait) from error
 
 
 def _client_for(gate: Gate, asked: TokenRequest) -> Credential:

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from headgate import __version__
 from headgate.cli import (
+    audit,
     catalog,
     changes,
     credentials,
@@ -77,6 +78,7 @@ app.command("sign-in")(signin.sign_in)
 app.add_typer(topic.app, name="topic")
 app.add_typer(dlq.app, name="dlq")
 app.add_typer(changes.app, name="table")
+app.command("audit")(audit.audit)
 app.add_typer(credentials.app, name="credentials")
 app.add_typer(storage.app, name="storage")
 app.add_typer(catalog.app, name="catalog")

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 
 from headgate.access import Principal, Role
 from headgate.access.topics import RIGHTS, TopicRights
-from headgate.errors import NotAllowed
+from headgate.errors import NotAllowed, NotFound
 from headgate.kafka.topics import no_such_topic
 from headgate.store import Statements
 from headgate.store.statements import no_statement
@@ -31,6 +31,34 @@ class Access(TopicRights):
     """The rights of one request's caller; `things` is what the request was about, for the audit trail."""
 
     things: list[str] = field(default_factory=list)
+    _marks: set[str] = field(default_factory=set)
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether they have named what they may not see, or may not do."""
+        return "turned away" in self._marks
+
+    @property
+    def shows_records(self) -> bool:
+        """Whether the answer has records."""
+        return "records" in self._marks
+
+    def note_records(self) -> None:
+        self._marks.add("records")
+
+    def check(self, topic: str, needed: Role, missing: NotFound) -> None:
+        if not self.has(topic, needed):
+            self._marks.add("turned away")
+        super().check(topic, needed, missing)
+
+    def check_makes(self, topic: str, needed: Role = Role.WRITER) -> None:
+        self.note(f"topic {topic}")
+        super().check_makes(topic, needed)
+
+    def check_statement(self, options: Mapping[str, Any], needed: Role, missing: NotFound) -> None:
+        if not self.sees_statement(options):
+            self._marks.add("turned away")
+        super().check_statement(options, needed, missing)
 
     def check_table(self, topic: str, needed: Role) -> None:
         self.note(f"table {topic}")

@@ -17,6 +17,7 @@ from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
 from headgate.server import page
 from headgate.server.access import Asking, check_declared
+from headgate.server.api.audit import audit_router
 from headgate.server.api.catalogs import catalogs_router
 from headgate.server.api.control import control_router
 from headgate.server.api.credentials import credentials_router
@@ -31,15 +32,18 @@ from headgate.server.callers import callers
 from headgate.server.doors import Doorkeeper, gate_of
 from headgate.server.driver import QueryDriver
 from headgate.server.failures import RESPONSES, answer_failures
+from headgate.server.limits import BodyLimits
 from headgate.server.metrics import metrics_registry
 from headgate.server.origin import OwnOrigin
 from headgate.server.overview import Overview
 from headgate.server.signin import signin_router
+from headgate.server.trail import Trail
 from headgate.statements.declared import DeclaredTables
 from headgate.statements.execute import Executor
 from headgate.statements.tables import TopicTables
 from headgate.storage import Places, Storages
 from headgate.store import SqlObjects, Statements, Store
+from headgate.store.audit import Audit
 
 API = "/api/v1"
 
@@ -77,8 +81,11 @@ def create_app(
         redoc_url=None,
     )
     gate = gate or gate_of(runtime, store)
+    app.add_middleware(BodyLimits, limits=runtime.settings.limits)
     app.add_middleware(Doorkeeper, gate=gate, cluster=runtime.settings.namespace)
     app.add_middleware(OwnOrigin)
+    audit = Audit(store.engine)
+    app.add_middleware(Trail, audit=audit, keep=runtime.settings.audit.keep)
     answer_failures(app)
     offsets = Offsets(runtime.kafka_access)
     tables = tables_router(store, topics, offsets, embedded)
@@ -97,6 +104,7 @@ def create_app(
             callers(runtime.settings.limits, gate, embedded),
         ),
         credentials_router(store),
+        audit_router(audit),
         storage_router(store, runtime.warehouse if embedded else None, used, places.forget),
         catalogs_router(store, runtime.settings),
     )

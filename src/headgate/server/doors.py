@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from headgate.access import Gate, LocalKeys
 from headgate.access.credentials import Credentials
 from headgate.access.gate import PUBLIC_DOOR, Visit
+from headgate.access.limits import FailureLimit
 from headgate.access.oidc import Issuer
 from headgate.access.sessions import SIGN_IN, Sessions
 from headgate.access.tokens import Tokens
@@ -32,7 +33,7 @@ CATALOG = "/iceberg/"
 
 def gate_of(runtime: Runtime, store: Store) -> Gate:
     """As the settings say; the control state has the credentials and the keys."""
-    auth = runtime.settings.auth
+    auth, limits = runtime.settings.auth, runtime.settings.limits
     operator = secret(runtime.data, OPERATOR_KEY)
     return Gate(
         Credentials(store.engine),
@@ -41,6 +42,9 @@ def gate_of(runtime: Runtime, store: Store) -> Gate:
         required=auth.required,
         issuer=None if auth.oidc.issuer is None else Issuer(auth.oidc),
         sessions=Sessions(operator, auth.session_lifetime),
+        limit=FailureLimit(
+            per_client=limits.failures, per_address=limits.address_failures, tokens=limits.tokens
+        ),
     )
 
 

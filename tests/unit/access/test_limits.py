@@ -1,7 +1,7 @@
 import pytest
 
 from headgate.access.limits import MOST_REMEMBERED, PER_ADDRESS, PER_CLIENT, WINDOW_SECONDS, FailureLimit
-from headgate.errors import TooManyFailures
+from headgate.errors import TooManyFailures, TooManyRequests
 from tests.unit.access.conftest import Clock
 
 
@@ -33,3 +33,25 @@ def test_what_is_remembered_does_not_grow(clock: Clock) -> None:
     for number in range(MOST_REMEMBERED + 10):
         limit.failed(f"10.0.{number // 250}.{number % 250}", "a")
     assert len(limit._failures) == MOST_REMEMBERED
+
+
+def test_tokens_that_open_nothing_stop_an_address_but_not_its_secrets(clock: Clock) -> None:
+    limit = FailureLimit(clock, per_address=3)
+    for _ in range(3):
+        limit.failed_token("10.0.0.1")
+    with pytest.raises(TooManyFailures, match=r"limits\.address_failures"):
+        limit.failed_token("10.0.0.1")
+    limit.check("10.0.0.1", "a")
+    limit.failed_token("10.0.0.2")
+
+
+def test_a_client_is_given_so_many_tokens_in_a_minute(clock: Clock) -> None:
+    limit = FailureLimit(clock, tokens=2)
+    limit.take_token("a")
+    limit.take_token("a")
+    with pytest.raises(TooManyRequests, match=r"limits\.tokens") as refusal:
+        limit.take_token("a")
+    assert 1 <= refusal.value.wait <= WINDOW_SECONDS
+    limit.take_token("b")
+    clock.now += WINDOW_SECONDS + 1
+    limit.take_token("a")

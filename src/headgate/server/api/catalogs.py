@@ -10,7 +10,7 @@ from headgate.access import Role
 from headgate.config import Settings
 from headgate.publication.options import as_place, format_of, parse_options, place
 from headgate.publication.policy import policy
-from headgate.server.access import needs
+from headgate.server.access import Asking, needs
 from headgate.storage import Storages
 from headgate.store import IntegrationRecord, Integrations, PublicationRecord, Store
 
@@ -58,8 +58,9 @@ def catalogs_router(store: Store, settings: Settings) -> APIRouter:
         }
 
     @router.post("", summary="Publish tables to a catalog", status_code=status.HTTP_201_CREATED, **ADMINS)
-    def add(wanted: CatalogRequest) -> dict[str, Any]:
+    def add(wanted: CatalogRequest, access: Asking) -> dict[str, Any]:
         """It is `Connected` once the first table of its format is there and the catalog has taken it."""
+        access.note(f"catalog {wanted.name}")
         options = parse_options(wanted.kind, wanted.options)
         table_format = format_of(wanted.kind, wanted.format)
         if options.secret is not None:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from headgate.access.credentials import Credential, Credentials
 from headgate.access.roles import ANY, Grant, Role
 from headgate.errors import InvalidRequest
-from headgate.server.access import needs
+from headgate.server.access import Asking, needs
 from headgate.store import Store
 
 
@@ -39,8 +39,9 @@ def credentials_router(store: Store) -> APIRouter:
     credentials = Credentials(store.engine)
 
     @router.post("", summary="Make a credential", status_code=status.HTTP_201_CREATED, **ADMINS)
-    def create(wanted: CredentialRequest) -> dict[str, Any]:
+    def create(wanted: CredentialRequest, access: Asking) -> dict[str, Any]:
         """The secret is in this answer and nowhere else."""
+        access.note(f"credential {wanted.name}")
         made, secret = credentials.create(wanted.name, wanted.all_grants())
         store.log(_subject(made), "created", f"{made.client_id}: {', '.join(map(str, made.grants))}")
         return _shown(made) | {"client_secret": secret}

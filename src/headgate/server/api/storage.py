@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from headgate.access import Role
 from headgate.errors import InvalidRequest
-from headgate.server.access import needs
+from headgate.server.access import Asking, needs
 from headgate.storage import Place, Storages
 from headgate.storage.place import split
 from headgate.storage.policy import assume_policy, reader_policy, role_policy, trust_policy
@@ -53,8 +53,9 @@ def storage_router(
     integrations = Storages(store.engine)
 
     @router.post("", summary="Name a place for tables", status_code=status.HTTP_201_CREATED, **ADMINS)
-    def add(wanted: StorageRequest) -> dict[str, Any]:
+    def add(wanted: StorageRequest, access: Asking) -> dict[str, Any]:
         """An object is written, read, listed and removed there first. When that fails nothing is kept."""
+        access.note(f"storage {wanted.name}")
         if warehouse is None:
             raise InvalidRequest(
                 "Storage integrations are for tables of the embedded catalog.",

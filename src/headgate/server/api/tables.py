@@ -187,7 +187,6 @@ def settled(start: Start, topic: Topic, offsets: Offsets) -> Start:
 def _check_dead_letters(spec: TableSpec, access: Asking) -> None:
     """They are written to a topic and a table of their own."""
     if spec.on_error is OnError.LOG:
-        access.note(f"table {spec.dead_letters_name}")
         access.check_makes(spec.dead_letters_name)
 
 

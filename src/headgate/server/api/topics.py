@@ -42,7 +42,6 @@ def topics_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
         "", summary="Create a topic", status_code=status.HTTP_201_CREATED, **needs(Role.WRITER, "body")
     )
     def create(wanted: TopicRequest, access: Asking) -> dict[str, Any]:
-        access.note(f"topic {wanted.name}")
         access.check_makes(wanted.name)
         check_not_reserved(wanted.name)
         copies = BROKER_DEFAULT if wanted.replication is None else wanted.replication

@@ -1,0 +1,89 @@
+"""How long a request's body may be, and how deep JSON may nest in it: refused before anything reads it."""
+
+import re
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headgate.config import Limits
+from headgate.errors import LimitReached
+from headgate.server.failures import Failure
+
+TOO_LARGE = 413
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKET = re.compile(rb"[\[\]{}]")
+
+
+class BodyLimits:
+    """Reads each body whole, and hands it on if it keeps to the limits."""
+
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+        self._app = app
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not _has_body(scope):
+            await self._app(scope, receive, send)
+            return
+        try:
+            messages = await self._read(scope, receive)
+        except LimitReached as error:
+            await JSONResponse(_body(scope["path"], error), TOO_LARGE)(scope, receive, send)
+            return
+
+        async def replay() -> Message:
+            return messages.pop(0) if messages else await receive()
+
+        await self._app(scope, replay, send)
+
+    async def _read(self, scope: Scope, receive: Receive) -> list[Message]:
+        most = self._limits.body_bytes
+        declared = dict(scope["headers"]).get(b"content-length", b"")
+        if declared.isdigit() and int(declared) > most:
+            raise _too_long(most)
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return [message]
+            body += message.get("body", b"")
+            if len(body) > most:
+                raise _too_long(most)
+            if not message.get("more_body", False):
+                break
+        self._check_depth(bytes(body))
+        return [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+    def _check_depth(self, body: bytes) -> None:
+        most = self._limits.json_depth
+        if body.count(b"[") + body.count(b"{") > most and depth_of(body) > most:
+            raise LimitReached(
+                f"The body nests deeper than {most} levels.", "Nest less, or raise limits.json_depth."
+            )
+
+
+def depth_of(body: bytes) -> int:
+    """How deep brackets nest outside of strings."""
+    depth = deepest = 0
+    for bracket in _BRACKET.finditer(_STRING.sub(b"", body)):
+        depth += 1 if bracket.group() in (b"[", b"{") else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _too_long(most: int) -> LimitReached:
+    return LimitReached(f"The body is longer than {most} bytes.", "Send less, or raise limits.body_bytes.")
+
+
+def _has_body(scope: Scope) -> bool:
+    return any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
+
+
+def _body(path: str, error: LimitReached) -> dict[str, object]:
+    """As the clients of that path expect a refusal to look."""
+    if path.startswith("/iceberg/"):
+        return {"error": {"message": str(error), "type": "RequestTooLargeException", "code": TOO_LARGE}}
+    if path.startswith("/registry/"):
+        return {"error_code": TOO_LARGE, "message": str(error)}
+    kind = type(error).__name__
+    return Failure(error=kind, message=error.message, remedy=error.remedy).model_dump()

@@ -1,0 +1,47 @@
+"""Bodies that are too long, or nest too deep, are refused with the name of the setting."""
+
+import pytest
+from fastapi.testclient import TestClient
+
+from headgate.config import Limits
+from headgate.server.limits import depth_of
+
+LIMITS = Limits()
+
+
+@pytest.mark.parametrize("path", ["/api/v1/sql", "/registry/subjects/a/versions", "/iceberg/v1/namespaces"])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_is_too_long(client: TestClient, path: str, chunked: bool) -> None:
+    piece = b"x" * 65_536
+    pieces = [piece] * (LIMITS.body_bytes // len(piece) + 1)
+    answer = client.post(path, content=iter(pieces) if chunked else b"".join(pieces))
+    assert answer.status_code == 413
+    assert "limits.body_bytes" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("body", "is_refused"),
+    [
+        (b'{"sql": ' + b"[" * 200 + b"]" * 200 + b"}", True),
+        (b'{"sql": ' + b'{"a":' * 100_000, True),
+        (b'{"sql": "' + b"[" * 5000 + b'"}', False),
+        (b'{"sql": "\\"' + b"[" * 5000 + b'"}', False),
+        (b'{"sql": ' + b"[]," * 5000 + b"1}", False),
+    ],
+)
+def test_a_body_that_nests_too_deep(client: TestClient, body: bytes, is_refused: bool) -> None:
+    answer = client.post("/api/v1/sql", content=body, headers={"Content-Type": "application/json"})
+    assert (answer.status_code == 413) is is_refused
+    assert ("limits.json_depth" in answer.text) is is_refused
+    assert answer.status_code < 500
+
+
+def test_brackets_in_strings_are_no_depth() -> None:
+    assert depth_of(b'[{"a]": "[[["}, []]') == 2
+    assert depth_of(b"]]]]") == 0
+
+
+def test_a_body_at_the_limit_arrives_whole(client: TestClient) -> None:
+    text = "SELECT '" + "x" * 900_000 + "'"
+    answer = client.post("/api/v1/sql", json={"sql": text})
+    assert answer.status_code != 413
