@@ -29,7 +29,11 @@ def jars_in(folder: Path) -> list[Path]:
 
 # Hadoop's settings for files of this machine. Its own way starts a process, chmod, for each file that it
 # writes; a batch of a statement writes dozens.
-LOCAL_FILES = {"fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"}
+LOCAL_FILES = {
+    "fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+    # It gives each file the mode that it is asked for, whatever the process's own umask says.
+    "fs.permissions.umask-mode": "077",
+}
 # A JVM says on its standard output what it thinks of its archive, where others read addresses.
 QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")
 

@@ -9,13 +9,12 @@ from typing import Any, Self, cast
 from pyspark.sql import SparkSession
 
 from headgate.config import Settings
+from headgate.driver_jvm import start_driver_jvm
 from headgate.jvm import LOCAL_FILES, archive_options, jars_in
 
 # The catalog's name in SQL: lake.<cluster>.<topic>.
 CATALOG = "lake"
 LOOPBACK = "127.0.0.1"
-# Properties of a catalog that nobody else may read.
-SECRETS = ("token", "credential")
 # A length in an Avro message is taken at its word before there are bytes for it: seven bytes that claim a
 # string of two gigabytes would end the JVM. Avro has limits for that.
 AVRO_LIMITS = (
@@ -96,6 +95,7 @@ def build_session(
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.ui.enabled": "false",
+        **_authentication(settings.spark.master),
         "spark.ui.showConsoleProgress": "false",
         # The plan of each query and batch is written down for the page that is not there: in few words.
         "spark.sql.ui.explainMode": "simple",
@@ -114,11 +114,7 @@ def build_session(
             if local
             else {"spark.jars": ",".join(map(str, jars))}
         ),
-        **{
-            f"spark.sql.catalog.{CATALOG}.{key}": value
-            for key, value in catalog.items()
-            if key not in ("type", *SECRETS)
-        },
+        **{f"spark.sql.catalog.{CATALOG}.{key}": value for key, value in catalog.items() if key != "type"},
         f"spark.sql.catalog.{CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
         f"spark.sql.catalog.{CATALOG}.type": "rest",
         # Another process commits: a cached table would be an old one.
@@ -126,16 +122,22 @@ def build_session(
         **(extra or {}),
         **settings.spark.properties,
     }
+    start_driver_jvm({"spark.master": settings.spark.master, **config}, scratch)
     builder = SparkSession.Builder().master(settings.spark.master)
     for key, value in config.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     if local:
         slim_hadoop_settings(session)
-    for key in SECRETS:
-        if key in catalog:
-            set_late(session, f"spark.sql.catalog.{CATALOG}.{key}", catalog[key])
     return session
+
+
+def _authentication(master: str) -> dict[str, str]:
+    """Whoever speaks to a port of this driver must know a secret that Spark makes for each run.
+
+    A standalone cluster has a secret of its own, which is yours to set in `spark.properties`.
+    """
+    return {} if master.startswith("spark:") else {"spark.authenticate": "true"}
 
 
 def slim_hadoop_settings(session: SparkSession) -> None:
@@ -163,16 +165,6 @@ def slim_hadoop_settings(session: SparkSession) -> None:
     origins = kind.getDeclaredField("updatingResource")
     origins.setAccessible(True)
     origins.get(settings).clear()
-
-
-def set_late(session: SparkSession, key: str, value: str) -> None:
-    """A setting of this session and of those made from it, once the JVM runs.
-
-    Settings that a session begins with are arguments of its JVM, which every user of the machine can read.
-    """
-    context: Any = session.sparkContext
-    context._jsc.sc().conf().set(key, value)
-    session.conf.set(key, value)
 
 
 class Driver:

@@ -12,7 +12,7 @@ ROOT = Path(headgate.__file__).parent
 # From the ground up. A part may import from itself and from the layers below its own.
 LAYERS = [
     {"errors", "failpoints", "backoff", "__init__"},
-    {"model", "jvm", "partition"},
+    {"model", "jvm", "driver_jvm", "partition"},
     {"options"},
     {"config"},
     {"spark", "store", "decode", "kafka", "delta"},

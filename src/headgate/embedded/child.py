@@ -1,11 +1,12 @@
 """One supervised child: started, watched, ended with its whole group, started again."""
 
+import os
 import signal
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -39,6 +40,8 @@ class ChildSpec:
     ready: Callable[[str], bool]
     wanted: Callable[[], bool] = always
     after: Sequence[str] = ()
+    # What of this process's environment it gets.
+    environment: Callable[[Mapping[str, str]], dict[str, str]] = dict
     deadline: float = 90.0
     grace: float = 20.0
 
@@ -84,6 +87,7 @@ class Child:
             # The pipe is the lifeline: the guard reads its end when this process is gone.
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "headgate.embedded.guard", *command],
+                env=self.spec.environment(os.environ),
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=subprocess.STDOUT,

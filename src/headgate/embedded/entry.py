@@ -7,6 +7,7 @@ import threading
 import uuid
 from pathlib import Path
 
+from headgate.embedded.privacy import forget_settings, keep_private
 from headgate.embedded.runtime import Runtime
 
 
@@ -18,10 +19,13 @@ def enter(module: str, purpose: str | None) -> tuple[Runtime, str]:
     parser.add_argument("--config", type=Path)
     parser.add_argument("--instance", default=str(uuid.uuid4()))
     arguments = parser.parse_args()
+    keep_private()
     # Libraries speak only of what goes wrong.
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("headgate").setLevel(logging.INFO)
-    return Runtime.load(arguments.data), arguments.instance
+    runtime = Runtime.load(arguments.data)
+    forget_settings()
+    return runtime, arguments.instance
 
 
 def stop_on_signal() -> threading.Event:

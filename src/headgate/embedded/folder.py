@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from headgate.embedded.privacy import make_private
 from headgate.embedded.process import Identity, end_group, is_group_of
 from headgate.embedded.run_file import RUN_FILE, write_json
 from headgate.errors import DataFolderInUse, TerminalError
@@ -28,7 +29,7 @@ class DataFolder:
     @contextmanager
     def taken(cls, path: Path) -> Iterator["DataFolder"]:
         """Held until the block ends, or this process does; what an earlier run left behind is ended first."""
-        path.mkdir(parents=True, exist_ok=True)
+        make_private(path)
         with (path / LOCK_FILE).open("a+") as lock:
             _lock(lock, path)
             folder = cls(path)

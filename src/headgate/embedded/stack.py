@@ -12,6 +12,7 @@ from headgate.embedded.broker import Broker, wait_for_kafka
 from headgate.embedded.child import ChildSpec
 from headgate.embedded.folder import DataFolder
 from headgate.embedded.ports import LOOPBACK, claim_ports
+from headgate.embedded.privacy import harmless, keep_private
 from headgate.embedded.process import Identity
 from headgate.embedded.runtime import Runtime
 from headgate.embedded.supervisor import Supervisor
@@ -28,6 +29,7 @@ def run(
     on_ready: Callable[[Runtime], None],
 ) -> None:
     """Start everything, call `on_ready`, and stay until a signal asks to stop."""
+    keep_private()
     with DataFolder.taken(settings.data) as folder:
         # Before anything is started: a port that is taken is told at once, and nothing is left half up.
         ports = claim_ports(wanted_ports(settings), folder.remembered_ports())
@@ -102,7 +104,10 @@ def child_specs(runtime: Runtime, store: Store, controller_port: int) -> list[Ch
     if runtime.settings.kafka.bootstrap is None:
         port = int(runtime.kafka.rpartition(":")[2])
         broker = Broker(runtime.data / "broker", port, controller_port, runtime.settings.jars_folder)
-        specs.insert(0, ChildSpec("broker", lambda _: broker.prepare(), lambda _: broker_answers(broker)))
+        program = ChildSpec(
+            "broker", lambda _: broker.prepare(), lambda _: broker_answers(broker), environment=harmless
+        )
+        specs.insert(0, program)
     return specs
 
 

@@ -1,0 +1,72 @@
+"""What keeps other users of the machine out of the files, core images and environments of Headgate."""
+
+import os
+import resource
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from headgate.config import CLIENT_VARIABLES, PREFIX
+from headgate.errors import ConfigError
+
+OWNER_ONLY = 0o077
+# What a program that reads no settings of Headgate's may need; keys of clouds are not among them.
+HARMLESS = frozenset(
+    {
+        "HOME", "JAVA_HOME", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "LANG", "LANGUAGE", "LD_LIBRARY_PATH",
+        "LOGNAME", "PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONUNBUFFERED", "SHELL", "TEMP", "TMP", "TMPDIR",
+        "TZ", "USER", "VIRTUAL_ENV",
+    }
+)  # fmt: skip
+
+
+def keep_private() -> None:
+    """From now on this process and those it starts make files for their own user only, and no core files."""
+    os.umask(OWNER_ONLY)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def forget_settings() -> None:
+    """Removes the settings, once they are read, from the environment of what is started later."""
+    for name in list(os.environ):
+        if name.startswith(PREFIX) and (name not in CLIENT_VARIABLES or name == "HEADGATE_CLIENT_SECRET"):
+            del os.environ[name]
+
+
+def harmless(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that any program may have."""
+    return {name: value for name, value in environment.items() if name in HARMLESS or name.startswith("LC_")}
+
+
+def make_private(folder: Path) -> None:
+    """A folder of this user that nobody else enters: made so, or tightened with all that is in it."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    seen = folder.stat()
+    if seen.st_uid != os.geteuid():
+        raise ConfigError(
+            f"The data folder {folder} belongs to the user {seen.st_uid}, and this is {os.geteuid()}: "
+            "its owner could read and change all that Headgate keeps there.",
+            "Run Headgate as that user, or name another folder with --data.",
+        )
+    if not stat.S_IMODE(seen.st_mode) & OWNER_ONLY:
+        # Who is not let in reaches nothing inside.
+        return
+    folder.chmod(0o700)
+    for inside, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            _tighten(Path(inside) / name)
+
+
+def _tighten(path: Path) -> None:
+    """Not through links, which lead elsewhere."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        # A link, a socket, or gone meanwhile: nothing that others could open here.
+        return
+    try:
+        mode = stat.S_IMODE(os.fstat(handle).st_mode)
+        if mode & OWNER_ONLY and os.fstat(handle).st_uid == os.geteuid():
+            os.fchmod(handle, mode & ~OWNER_ONLY)
+    finally:
+        os.close(handle)
