@@ -168,10 +168,10 @@ class Clock:
         self.calm_at = now
         return reached
 
-    def rest(self, now: float) -> int | None:
-        """The watermark while no batch runs."""
-        self.calm_at = now
-        return self.watermark(now)
+    def rest(self, looked_at: float) -> int | None:
+        """The watermark while no batch runs. `looked_at`: when it was last seen whether records wait."""
+        self.calm_at = max(self.calm_at, looked_at)
+        return self.watermark(looked_at)
 
     def watermark(self, now: float) -> int | None:
         """The least of the sources that are not idle; of all of them when all are."""

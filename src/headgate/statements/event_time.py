@@ -100,8 +100,11 @@ class EventTime:
             # While a batch runs, nobody is heard: that is no silence.
             if query.status["isTriggerActive"]:
                 return
+            looked_at = _last_look(execution)
+            if looked_at is None:
+                return
             with self._lock:
-                reached = self._clock.rest(time.monotonic())
+                reached = self._clock.rest(looked_at)
                 if self._closing is not None:
                     reached = max(reached or 0, self._closing)
             if reached is not None and reached > tracker.currentWatermark():
@@ -157,6 +160,15 @@ class EventTime:
             int(key): int(value) for key, value in observed.items() if key.isdigit() and value is not None
         }
         self._clock.see(scan, times, now)
+
+
+def _last_look(execution: Any) -> float | None:
+    """When Spark last began to look for records, on our clock; None when it is about to.
+
+    Of what has come since then nobody knows: it may have been while a batch ran.
+    """
+    began_ms = int(execution.getLatestExecutionContext().currentTriggerStartTimestamp())
+    return None if began_ms < 0 else time.monotonic() - max(0.0, time.time() - began_ms / 1000)
 
 
 def _execution(query: StreamingQuery) -> Any:

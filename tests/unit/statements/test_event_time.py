@@ -59,6 +59,8 @@ class Running:
     active: bool = False
     observed: dict[str, dict[str, Any]] = field(default_factory=dict)
     begins_meanwhile: bool = False
+    #: When the last trigger began, by the wall clock; -1 before it has.
+    triggered_ms: int = 0
 
     @property
     def status(self) -> dict[str, bool]:
@@ -95,6 +97,12 @@ class Running:
     def purge(self, _: int) -> None:
         """Spark forgets by which watermark it has planned."""
 
+    def getLatestExecutionContext(self) -> "Running":  # noqa: N802
+        return self
+
+    def currentTriggerStartTimestamp(self) -> int:  # noqa: N802
+        return self.triggered_ms
+
     def awaitProgressLock(self) -> "Running":  # noqa: N802
         return self
 
@@ -110,8 +118,10 @@ class Stream:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
         monkeypatch.setattr("headgate.statements.event_time.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("headgate.statements.event_time.time.time", lambda: 1000 + self.now)
         self.query = Running()
         self.batches = 0
+        self._ended_at = 0.0
         self.time = EventTime()
         source = SourceClock(0, IDLE)
         source.know((0, 1), 0.0)
@@ -122,6 +132,7 @@ class Stream:
     ) -> int:
         """A batch of so many seconds, looked at meanwhile; what waited when it began is told after it."""
         self.query.active = True
+        self.query.triggered_ms = round((1000 + self.now) * 1000)
         for _ in range(looks):
             self.now += seconds / looks
             self.look()
@@ -129,6 +140,7 @@ class Stream:
         self.batches += 1
         self.time.batch_ran(cast(StreamingQuery, self.query), self.batches)
         self.query.active = False
+        self._ended_at = self.now
         if behind is not None:
             self.hear(behind)
         return self.query.tracker.at
@@ -138,6 +150,9 @@ class Stream:
         self.time.heard("scan", behind, self.batches - of)
 
     def look(self) -> int:
+        if not self.query.active and self.now > self._ended_at:
+            # Since the last batch Spark has looked for records, and there were none.
+            self.query.triggered_ms = round((1000 + self.now) * 1000)
         self.time.look(cast(StreamingQuery, self.query))
         return self.query.tracker.at
 
@@ -229,3 +244,15 @@ def test_silence_is_asked_as_of_the_start_of_a_batch(stream: Stream) -> None:
     stream.batch({0: 10 * HOUR, 1: 1000}, 1, behind={0: 0, 1: 0})
     # One of them has nothing in a batch that takes long; it was heard just before.
     assert stream.batch({0: 11 * HOUR}, 5 * IDLE, behind={0: 0, 1: 0}) == 1000
+
+
+def test_a_record_that_came_while_a_batch_ran_ends_a_silence(stream: Stream) -> None:
+    """What a batch tells of records that wait is as of its start: for so long, no longer, is it silence."""
+    stream.batch({0: 10 * HOUR, 1: 1000}, 1, behind={0: 0, 1: 0})
+    stream.batch({0: 11 * HOUR}, 0.6 * IDLE, behind={0: 0, 1: 0})
+    stream.batch({0: 12 * HOUR}, 0.6 * IDLE, behind={0: 0, 1: 0})
+    assert stream.look() == 1000, "there was none of it for 0.6 of the idle timeout when the last one began"
+    stream.query.triggered_ms = -1
+    assert stream.look() == 1000, "a trigger is about to look for records"
+    stream.now += 0.1
+    assert stream.look() == 12 * HOUR, "a trigger has found none"
