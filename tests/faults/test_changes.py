@@ -16,22 +16,33 @@ import fastavro
 import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType, TimestampNTZType, TimestampType
 
-from headgate.kafka.records import committed_records
 from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
 from headgate.registry.schemas import SchemaType
 from headgate.sql.tables import AFTER, CAME, OP_CODES
+from tests.faults.mishaps import PATIENCE_SECONDS
 from tests.faults.test_sql import Drill, kill_at_random
 from tests.integration.statements.bench import framed
 from tests.support.changing_cases import CASES
 from tests.support.dimension_cases import Case
-from tests.support.dimensions import FACTS, Facts, Record, columns, ends, generated, late_rows
-from tests.support.queries import DELAY, NOBODY, at, plain
-from tests.support.services import Services
+from tests.support.dimensions import (
+    FACTS,
+    Facts,
+    Record,
+    columns,
+    generated,
+    late_rows,
+    nobody,
+    rows_behind_the_ends,
+)
+from tests.support.queries import DELAY, ENDS, NOBODY, at, plain
+from tests.support.services import Services, wait_for
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 # Sets of topics, and queries that read each: cases are their product.
 SETS, CASES_OF_A_SET = (20, 10) if SOAK else (1, 7)
+# Event time ends there, when it has passed the facts behind the ends of all others.
+LAST_ENDS = (300_000, 400_000)
 # Operators that keep nothing from one batch to the next: a kill has nothing of theirs to lose.
 STATELESS = frozenset(
     (
@@ -63,6 +74,7 @@ class Told:
     name: str
     facts: Facts
     late: Facts
+    after: Facts
     sent: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FACTS.tables, 0))
     cases: dict[str, Case] = field(default_factory=dict)
     #: Those whose records take rows back.
@@ -103,7 +115,8 @@ class Changes(Drill):
 
     def make(self) -> None:
         facts = generated(self.chance, self.chance.randint(15, 40))
-        made = Told(f"any-{uuid4().hex[:6]}", facts, late_rows(self.chance, self.chance.randint(1, 5)))
+        late = late_rows(self.chance, self.chance.randint(1, 5))
+        made = Told(f"any-{uuid4().hex[:6]}", facts, late, rows_behind_the_ends(self.chance, 6))
         for table, info in FACTS.tables.items():
             topic, keyed = made.topic(table), bool(info.primary_key)
             config = {"cleanup.policy": "compact"} if keyed else {"retention.ms": "-1"}
@@ -136,7 +149,7 @@ class Changes(Drill):
             mode = "WITH ('changelog.mode' = 'retract')" if retract else ""
             self.run(
                 f"SET 'client.statement-name' = '{made.name}.{name}';"
-                "SET 'sql.tables.scan.idle-timeout' = '1 hour';"
+                f"SET 'sql.tables.scan.idle-timeout' = '{self.idle_timeout()}';"
                 f"CREATE TABLE `{made.name}.{name}` {key} {mode} AS {made.sql(case.sql)}"
             )
             made.cases[f"{made.name}.{name}"] = case
@@ -153,27 +166,56 @@ class Changes(Drill):
         self._parts[subject] = (number, fastavro.parse_schema(schema))
 
     def send_some(self) -> None:
+        """And in each partition a row of nobody: none is silent that has more to come."""
         for made in self.told:
             for table in FACTS.tables:
                 records = getattr(made.facts, table)
                 first = made.sent[table]
-                some = records[first : first + self.chance.randint(0, 9)]
+                some = records[first : first + self.chance.randint(0 if first else 1, 9)]
                 for place, record in enumerate(some, first):
                     self._tell(made, table, record, place)
                 made.sent[table] += len(some)
+                if some:
+                    self._send_nobody(made, table, some[-1].t)
         assert self._producer.flush(30) == 0
+
+    def _send_nobody(self, made: Told, table: str, t: int) -> None:
+        for partition in (0, 1):
+            self._produce(made, table, nobody(table, t), partition, at(t))
+
+    def doom(self) -> None:
+        chance = self.chance
+        self.doomed = {made.topic(table) for made in self.told for table in chance.sample("fchrdpm", 2)}
+
+    def send_again(self, topic: str) -> None:
+        made, table = next((m, t) for m in self.told for t in FACTS.tables if m.topic(t) == topic)
+        for place, record in enumerate(getattr(made.facts, table)[: made.sent[table]]):
+            self._tell(made, table, record, place)
+            self._send_nobody(made, table, record.t)
 
     def send_rest(self) -> None:
         while any(
             made.sent[table] < len(getattr(made.facts, table)) for made in self.told for table in FACTS.tables
         ):
             self.send_some()
-        for number in (0, 1):
+        self._send_ends(*ENDS)
+
+    def _send_ends(self, *times: int) -> None:
+        for t in times:
             for made in self.told:
                 for table in FACTS.tables:
-                    for partition in (0, 1):
-                        self._produce(made, table, ends(table)[number], partition, at(0))
+                    self._send_nobody(made, table, t)
             assert self._producer.flush(30) == 0
+
+    def send_after(self) -> None:
+        """Facts behind the ends, once the versions that came late are read: they have those."""
+        for name in self.leaves_out:
+            wait_for(f"{name} to read late rows", partial(self._has_read_all, name), PATIENCE_SECONDS)
+        for made in self.told:
+            for place, record in enumerate(made.after.f):
+                self._tell(made, "f", record, place)
+        assert self._producer.flush(30) == 0
+        self._send_ends(*LAST_ENDS)
 
     def produce_late(self) -> None:
         for made in self.told:
@@ -213,7 +255,7 @@ class Changes(Drill):
     def expected(self) -> Iterator[tuple[str, list[str], Callable[[], list[str]]]]:
         for made in self.told:
             for name, case in made.cases.items():
-                facts = made.facts.with_late(made.late, case.late)
+                facts = made.facts.with_late(made.late, case.late, made.after)
                 written = partial(self.written, name, case.changes, name in made.retract)
                 yield name, plain(case.rows(facts)), written
 
@@ -225,16 +267,13 @@ class Changes(Drill):
         every = sum(len(getattr(made.facts, table)) for made in self.told for table in FACTS.tables)
         return sum(sum(made.sent.values()) for made in self.told) / every
 
-    def replaces_rows(self, name: str) -> bool:
-        return any(
-            name in made.cases and made.cases[name].changes and name not in made.retract for made in self.told
-        )
+    def appends(self, name: str) -> bool:
+        return any(name in made.cases and not made.cases[name].changes for made in self.told)
 
     def left(self, topic: str) -> list[tuple[Any, ...]]:
         """What came and was not taken back; nothing is taken back before it came, in its partition."""
         found: Counter[tuple[Any, ...]] = Counter()
-        places = dict.fromkeys(Topics(self.services.runtime.kafka).describe(topic).partitions, 0)
-        for message in committed_records(self.services.runtime.kafka, topic, places, idle_seconds=None):
+        for message in self.messages(topic):
             headers: Any = message.headers()
             value: Any = message.value()
             row = (message.partition(), *self._decode(value).values())

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import re
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -22,15 +21,14 @@ from uuid import uuid4
 import fastavro
 import httpx
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Message, Producer
 
-from headgate.kafka.offsets import Offsets
 from headgate.kafka.records import committed_records
 from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
 from headgate.registry.schemas import SchemaType
-from headgate.statements.resetting import plan_of_record
-from headgate.store import Statements
+from headgate.store import StatementRecord, Statements
+from tests.faults.mishaps import PATIENCE_SECONDS, Mishaps
 from tests.integration.statements.bench import framed
 from tests.support.queries import DELAY, ENDS, KINDS, NOBODY, NOTHING, Event, Kind, at, is_end, plain
 from tests.support.services import Process, Services, wait_for
@@ -39,13 +37,13 @@ SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 # Data sets, and kinds of queries that read each: cases are their product.
 SETS, KINDS_OF_A_SET = (20, 10) if SOAK else (1, 10)
 AT_ONCE = 2 if SOAK else 1
-# Twenty statements on two cores take their time.
-PATIENCE_SECONDS = 400.0
-KILLS = 1
 # For how long batches are awaited that a copy of a checkpoint does not know.
-MORE_SECONDS = 120.0
-# In how many sets of the soak statements are given a copy of their checkpoint that was made a while before.
-RESTORED_SETS = 0.5 if SOAK else 0.0
+MORE_SECONDS = 120.0 if SOAK else 15.0
+# How often an engine dies among rows that are late; elsewhere, how often topics are then created again, and
+# statements are given a copy of their checkpoint that was made a while before.
+AMONG_LATE, BEFALLEN = (0.35, 0.7) if SOAK else (0.25, 1.0)
+# Batches of an engine that was stopped for a while take longer.
+IDLE_SECONDS = 4
 # Statements of a set that end where its topics end before the kill, and where an engine dies of them.
 ENDING = 2
 PLACES = ("bounded-computed", "bounded-written")
@@ -124,15 +122,19 @@ class Drill:
         self.sets: list[Set] = []
         #: By the name of each statement: whether it leaves rows out that are late.
         self.leaves_out: dict[str, bool] = {}
-        #: Statements that may have an older checkpoint than they had.
-        self.restored: list[str] = []
-        self._began = 0.0
+        #: Topics that are deleted and created again when the engine is killed.
+        self.doomed: set[str] = set()
+        #: By output: from where on it is looked at, after all was written a second time.
+        self.since: dict[str, Mapping[int, int]] = {}
         #: By the name of each statement that ends: what it should have written, and whether its rows change.
         self.ending: dict[str, tuple[list[str], bool]] = {}
         self._sent: Counter[tuple[str, int]] = Counter()
         self._parsed = fastavro.parse_schema(SCHEMA)
         self._ids: dict[str, int] = {}
-        self._producer = Producer({"bootstrap.servers": services.runtime.kafka, "enable.idempotence": True})
+        self._producer = self._new_producer()
+
+    def _new_producer(self) -> Producer:
+        return Producer({"bootstrap.servers": self.services.runtime.kafka, "enable.idempotence": True})
 
     def make(self) -> None:
         """Two topics, and statements that read them."""
@@ -150,17 +152,22 @@ class Drill:
             ttl = "SET 'sql.state-ttl' = '1 hour';" if self.chance.random() < 0.5 else ""
             self.run(
                 f"SET 'client.statement-name' = '{name}.{kind}'; {ttl}"
-                "SET 'sql.tables.scan.idle-timeout' = '1 hour';"
+                f"SET 'sql.tables.scan.idle-timeout' = '{self.idle_timeout()}';"
                 f"CREATE TABLE `{name}.{kind}` {key} AS {made.sql(KINDS[kind].sql)}"
             )
             made.kinds[f"{name}.{kind}"] = KINDS[kind]
             self.leaves_out[f"{name}.{kind}"] = not (KINDS[kind].late or KINDS[kind].changes)
         self.sets.append(made)
 
+    def idle_timeout(self) -> str:
+        """Of a statement: most have one that batches exceed."""
+        return self.chance.choice((f"{IDLE_SECONDS} s", f"{IDLE_SECONDS} s", "1 hour"))
+
     def make_ending(self) -> None:
         """Statements of what was sent until now, of all sets: they end there."""
         for made in self.sets:
-            for name in self.chance.sample(sorted(made.kinds), ENDING):
+            names = [name for name in sorted(made.kinds) if not self._is_doomed(made, name)]
+            for name in self.chance.sample(names, min(ENDING, len(names))):
                 kind, sent = made.kinds[name], (topic.events[: topic.sent] for topic in (made.a, made.b))
                 key = "(PRIMARY KEY (k) NOT ENFORCED)" if kind.changes else ""
                 self.run(
@@ -168,6 +175,9 @@ class Drill:
                     f"CREATE TABLE `{name}.ends` {key} AS {made.sql(kind.sql)}"
                 )
                 self.ending[f"{name}.ends"] = (plain(kind.rows(*sent)), kind.changes)
+
+    def _is_doomed(self, made: Set, name: str) -> bool:
+        return any(topic in made.sql(made.kinds[name].sql) for topic in self.doomed)
 
     def check_ending(self) -> None:
         for name, (wanted, changes) in self.ending.items():
@@ -189,9 +199,9 @@ class Drill:
         assert answer.is_success, (text, answer.text)
 
     def send_some(self) -> None:
-        """A few events more, of some tables."""
+        """A few events more, of each table: no partition is silent that has more to come."""
         for topic in self.topics():
-            for event in topic.events[topic.sent : topic.sent + self.chance.randint(0, 12)]:
+            for event in topic.events[topic.sent : topic.sent + self.chance.randint(2, 12)]:
                 self._send(topic.name, event.place % 2, (event.k, event.v, event.w, event.t))
                 topic.sent += 1
         assert self._producer.flush(30) == 0
@@ -244,19 +254,33 @@ class Drill:
         self._producer.produce(topic, framed(self._ids[topic], self._parsed, row), partition=partition)
         self._sent[topic, partition] += 1
 
-    # -- checkpoints that are put back, while no engine runs
+    # -- what happens to topics and checkpoints
 
-    @property
-    def checkpoints(self) -> Path:
-        return self.services.runtime.data / "statements"
+    def doom(self) -> None:
+        """Chooses what is to be created again."""
+        # Fewer statements read the second one.
+        self.doomed = {(self.chance.choice((made.a, made.b)) if SOAK else made.b).name for made in self.sets}
 
-    @property
-    def copies(self) -> Path:
-        return self.services.runtime.data / "copies-of-checkpoints"
+    def recreate(self, topic: str) -> None:
+        """Another topic of the same name; what was sent is sent once more."""
+        topics = Topics(self.services.runtime.kafka)
+        partitions, config = topics.describe(topic).partitions, topics.config_overrides(topic)
+        topics.delete(topic)
+        topics.create(topic, len(partitions), config=config)
+        for partition in partitions:
+            self._sent[topic, partition] = 0
+        self._producer = self._new_producer()
+        self.send_again(topic)
+        assert self._producer.flush(30) == 0
+
+    def send_again(self, topic: str) -> None:
+        (own,) = (one for one in self.topics() if one.name == topic)
+        for event in own.events[: own.sent]:
+            self._send(topic, event.place % 2, (event.k, event.v, event.w, event.t))
 
     def have_run(self) -> bool:
         """A statement that did nothing yet has nothing to lose."""
-        records = self.statements.all()
+        records = self._running()
         assert not [record.reason for record in records if record.state.value == "Failed"]
         return all((record.detail.get("batches") or 0) > 0 for record in records)
 
@@ -266,64 +290,15 @@ class Drill:
         return sum(topic.sent for topic in topics) / sum(len(topic.events) for topic in topics)
 
     def batches(self) -> int:
-        return sum(record.detail.get("batches") or 0 for record in self.statements.all())
+        return sum(record.detail.get("batches") or 0 for record in self._running())
 
-    def copy_checkpoints(self) -> None:
-        shutil.rmtree(self.copies, ignore_errors=True)
-        shutil.copytree(self.checkpoints, self.copies)
+    def _running(self) -> list[StatementRecord]:
+        """Of the statements that do not end by themselves."""
+        return [record for record in self.statements.all() if record.name in self.leaves_out]
 
-    def put_back_some(self) -> None:
-        """Of those whose results can be what they were again: by `last`, or as every row is replaced."""
-        for record in self.statements.all():
-            kept = self.copies / record.id
-            whole = not record.settled.get("steps") and kept.exists()
-            if whole and self.chance.random() < 0.5:
-                shutil.rmtree(self.checkpoints / record.id, ignore_errors=True)
-                shutil.copytree(kept, self.checkpoints / record.id)
-                self.restored.append(record.name)
-            elif record.settled.get("steps") and self.replaces_rows(record.name):
-                first = self.checkpoints / f"{record.id}.1"
-                if self.chance.random() < 0.5 and first.exists():
-                    shutil.rmtree(first)
-                    self.restored.append(record.name)
-
-    def replaces_rows(self, name: str) -> bool:
-        """Whether what is written a second time is seen once."""
-        return any(name in made.kinds and made.kinds[name].changes for made in self.sets)
-
-    def reset_refused(self) -> None:
-        """What fits goes on by itself; the rest is refused, and reset."""
-        went_on = 0
-        for name in self.restored:
-            wait_for(f"{name} to start", partial(self._has_decided, name), PATIENCE_SECONDS)
-            record = self.statements.get(name)
-            if record.state.value == "Running":
-                went_on += 1
-                continue
-            assert "older copy" in record.reason or "is lost" in record.reason, (name, record.reason)
-            kafka = self.services.runtime.kafka_access
-            place = "earliest" if record.settled.get("steps") else "last"
-            plan = plan_of_record(record, place, kafka, Topics(kafka), Offsets(kafka))
-            self.statements.reset(name, {"from": plan.places, "starts": plan.starts})
-            wait_for(f"the reset of {name}", partial(self._is_reset, name), PATIENCE_SECONDS)
-            self.statements.want(name, "running")
-        if self.restored:
-            print(f"of {len(self.restored)} checkpoints that were put back {went_on} fitted", flush=True)
-        self.restored.clear()
-
-    def begins(self) -> None:
-        """An engine is about to start."""
-        self._began = time.time()
-
-    def _has_decided(self, name: str) -> bool:
-        record = self.statements.get(name)
-        # What is there of before its engine was killed says nothing.
-        return record.updated_at > self._began and record.state.value in ("Running", "Failed")
-
-    def _is_reset(self, name: str) -> bool:
-        record = self.statements.get(name)
-        assert record.state.value != "Failed", (name, record.reason)
-        return record.desired == "stopped"
+    def appends(self, name: str) -> bool:
+        """Whether no row of it ever replaces another."""
+        return any(name in made.kinds and not made.kinds[name].changes for made in self.sets)
 
     # -- what came of it
 
@@ -362,8 +337,7 @@ class Drill:
         """What is committed; of rows that change, as they are."""
         found: list[tuple[Any, ...]] = []
         last: dict[bytes, tuple[Any, ...] | None] = {}
-        places = dict.fromkeys(Topics(self.services.runtime.kafka).describe(topic).partitions, 0)
-        for message in committed_records(self.services.runtime.kafka, topic, places, idle_seconds=None):
+        for message in self.messages(topic):
             value = message.value()
             row = None if value is None else tuple(self._decode(bytes(value)).values())
             if changes:
@@ -372,10 +346,19 @@ class Drill:
                 found.append(row)
         return [row for row in last.values() if row is not None] if changes else found
 
+    def messages(self, topic: str) -> Iterator[Message]:
+        """What is committed, since its statement has begun again, if it has."""
+        kafka = self.services.runtime.kafka
+        places = self.since.get(topic) or dict.fromkeys(Topics(kafka).describe(topic).partitions, 0)
+        return committed_records(kafka, topic, places, idle_seconds=None)
+
     def _decode(self, data: bytes) -> Mapping[str, Any]:
         schema = json.loads(self.schemas.schema(int.from_bytes(data[1:5], "big")).text)
         read: Any = fastavro.schemaless_reader(io.BytesIO(data[5:]), fastavro.parse_schema(schema), None)
         return read  # type: ignore[no-any-return]
+
+    def send_after(self) -> None:
+        """What comes behind those rows that were late."""
 
     def end(self) -> None:
         for record in self.statements.all():
@@ -384,6 +367,8 @@ class Drill:
         self.sets.clear()
         self.leaves_out.clear()
         self.ending.clear()
+        self.doomed.clear()
+        self.since.clear()
 
 
 @contextmanager
@@ -396,7 +381,7 @@ def engine(services: Services, **more: str) -> Iterator[Process]:
             known = services.store.process("engine")
             return known.pid == process.pid and known.state == "ready"
 
-        wait_for("the engine", ready)
+        wait_for("the engine", ready, PATIENCE_SECONDS)
         yield process
 
 
@@ -407,52 +392,67 @@ def kill_at_random(services: Services, kind: type[Drill], sets: int, at_once: in
     chance = random.Random(seed)
     with SchemaSource(services.runtime.registry) as schemas:
         drill = kind(services, schemas, chance)
+        mishaps = Mishaps(drill, chance)
         for number in range(sets // at_once):
             print(f"{number * at_once * cases} of {sets * cases} cases are done", flush=True)
             for _ in range(at_once):
                 drill.make()
             # It dies among rows that are in time, or among those that are late.
-            among_late = chance.random() < 0.5
-            # State that is rebuilt has seen late rows too: none were sent yet.
-            restores = not among_late and chance.random() < RESTORED_SETS
+            among_late = chance.random() < AMONG_LATE
+            # Topics and state that are rebuilt would see late rows too: none were sent yet.
+            if befall := not among_late and chance.random() < BEFALLEN:
+                drill.doom()
             drill.send_some()
-            if drill.makes_ending and not restores:
+            if drill.makes_ending:
                 drill.make_ending()
-            for kill in range(KILLS + restores):
-                points = Path(mkdtemp(dir=services.data))
-                if not among_late and not restores:
-                    # There at the latest, if it comes there.
-                    (points / chance.choice(PLACES)).touch()
-                with engine(services, HEADGATE_FAILPOINTS=str(points)) as process:
-                    until = time.monotonic() + chance.uniform(8, 30)
-                    keeps = restores and not kill
-                    # And the copies are behind what is written now.
-                    least = drill.batches() + 2 * len(drill.leaves_out) if restores and kill else 0
-                    while process.popen.poll() is None and (
-                        time.monotonic() < until
-                        or (keeps and not drill.have_run())
-                        or (drill.batches() < least and time.monotonic() < until + MORE_SECONDS)
-                    ):
-                        if not keeps or drill.share_sent() < 0.5:
-                            drill.send_some()
-                        time.sleep(chance.uniform(0.1, 4))
-                    if among_late:
-                        drill.send_rest()
-                        drill.send_late()
-                        time.sleep(chance.uniform(0, 4))
-                    process.kill()
-                if restores:
-                    drill.put_back_some() if kill else drill.copy_checkpoints()
+            points = Path(mkdtemp(dir=services.data))
+            if drill.makes_ending and not among_late and (not befall or chance.random() < 0.5):
+                # There at the latest, if it comes there.
+                (points / chance.choice(PLACES)).touch()
+            with engine(services, HEADGATE_FAILPOINTS=str(points)) as process:
+                send_and_pause(drill, process, chance, mishaps if befall else None)
+                if among_late:
+                    drill.send_rest()
+                    drill.send_late()
+                    time.sleep(chance.uniform(0, 4))
+                process.kill()
+            if befall:
+                mishaps.befall()
             if not among_late:
                 drill.send_rest()
-            drill.begins()
+            mishaps.begins()
             with engine(services):
-                drill.reset_refused()
+                mishaps.go_on()
                 if not among_late:
                     drill.send_late()
+                drill.send_after()
                 drill.check_ending()
                 drill.check()
                 drill.end()
+
+
+def send_and_pause(drill: Drill, process: Process, chance: random.Random, mishaps: Mishaps | None) -> None:
+    """Rows come while the engine works. Meanwhile it does nothing for longer than an idle timeout, whatever
+    batches it is in; so its checkpoints can be copied."""
+    begun = time.monotonic()
+    until = begun + chance.uniform(8, 30)
+    pause_at, patience = begun + chance.uniform(4, until - begun), MORE_SECONDS if mishaps else 0.0
+    least: int | None = None
+    while process.popen.poll() is None:
+        now = time.monotonic()
+        if least is None and now >= pause_at and (drill.have_run() or now >= until + patience):
+            with process.paused():
+                drill.send_some()
+                if mishaps is not None:
+                    mishaps.copy_checkpoints()
+                time.sleep(IDLE_SECONDS + chance.uniform(0.5, 3))
+            # And the copies are behind what is written in the end.
+            least = drill.batches() + 2 * len(drill.leaves_out)
+        elif least is not None and now >= until and (drill.batches() >= least or now >= until + patience):
+            return
+        if mishaps is None or least is not None or drill.share_sent() < 0.5:
+            drill.send_some()
+        time.sleep(chance.uniform(0.1, 4))
 
 
 @pytest.mark.soak

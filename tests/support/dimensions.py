@@ -78,12 +78,15 @@ class Facts:
     d: list[Record] = field(default_factory=list)
     p: list[Record] = field(default_factory=list)
     m: list[Record] = field(default_factory=list)
+    #: Versions that came when event time had passed them, by table: they serve the facts behind the ends.
+    behind: dict[str, list[Record]] = field(default_factory=dict)
 
     def version(self, table: str, key: str, value: Any, t: int) -> Record | None:
         """What was valid at a time: the greatest time, then the last that came."""
+        known = [*getattr(self, table), *(self.behind.get(table, ()) if t > ENDS[-1] else ())]
         found = [
             (r.t, place, r)
-            for place, r in enumerate(getattr(self, table))
+            for place, r in enumerate(known)
             if r[key] == value and r.t <= t and r.op != BEFORE
         ]
         last = max(found, key=lambda one: one[:2], default=None)
@@ -94,11 +97,12 @@ class Facts:
         last = {r[key]: r for r in getattr(self, table)}
         return {k: r for k, r in last.items() if not r.deletes}
 
-    def with_late(self, late: "Facts", tables: str) -> "Facts":
-        """These rows, and of some tables those that came later than they should."""
-        whole = Facts()
+    def with_late(self, late: "Facts", tables: str, after: "Facts | None" = None) -> "Facts":
+        """These rows, of some tables those that came later than they should, and those behind them."""
+        whole = Facts(behind={name: getattr(late, name) for name in "ch"})
         for name in FACTS.tables:
-            setattr(whole, name, [*getattr(self, name), *(getattr(late, name) if name in tables else [])])
+            rows = [*getattr(self, name), *(getattr(late, name) if name in tables else [])]
+            setattr(whole, name, rows + (getattr(after, name) if after is not None else []))
         return whole
 
     def left(self) -> list[Record]:
@@ -155,7 +159,24 @@ def late_rows(chance: random.Random, size: int) -> Facts:
     late.c.append(Record({"k": chance.randrange(3), "n": "late"}, chance.randrange(20)))
     late.h.append(Record({"h": chance.randrange(3), "n": "late"}, chance.randrange(20)))
     late.r.append(Record({"id": chance.randrange(6), "stars": chance.randrange(4)}, chance.randrange(20)))
+    # Newer than all that came in time, some of them hardly older than the facts behind the ends.
+    for table, key in (("c", "k"), ("h", "h")):
+        for n in range(size):
+            t = ENDS[-1] - DELAY - 1 - chance.randrange(5) if chance.random() < 0.5 else chance.randrange(999)
+            row = {key: chance.randrange(3), "n": f"late {table}{n}"}
+            getattr(late, table).append(Record(row, t, chance.random() < 0.15))
     return late
+
+
+def rows_behind_the_ends(chance: random.Random, size: int) -> Facts:
+    """Facts that are newer than all rows: they have versions that came late."""
+    keys = [{"k": chance.randrange(3), "h": chance.randrange(3)} for _ in range(size)]
+    return Facts(
+        f=[
+            Record({"id": 2000 + n, **key, "v": chance.randrange(9), "t": None}, ENDS[-1] + 1 + n)
+            for n, key in enumerate(keys)
+        ]
+    )
 
 
 def _take_back(facts: Facts, chance: random.Random, size: int) -> None:
@@ -204,17 +225,19 @@ def columns(name: str, record: Record) -> dict[str, Any]:
 
 def ends(name: str) -> list[dict[str, Any]]:
     """Rows far behind all others, which meet none."""
+    return [nobody(name, end) for end in ENDS]
+
+
+def nobody(name: str, t: int) -> dict[str, Any]:
+    """A row of a table that meets none but its like: it moves event time."""
     table = FACTS.tables[name]
     mark = table.watermark
     assert mark is not None
-    found = []
-    for end in ENDS:
-        row: dict[str, Any] = {
-            field.name: NOBODY if isinstance(field.dataType, IntegerType) else None
-            for field in table.columns.fields
-        }
-        row[mark.column] = clock(end) if name == "c" else at(end)
-        if "v" in row:
-            row["v"] = NOTHING
-        found.append(row)
-    return found
+    row: dict[str, Any] = {
+        field.name: NOBODY if isinstance(field.dataType, IntegerType) else None
+        for field in table.columns.fields
+    }
+    row[mark.column] = clock(t) if name == "c" else at(t)
+    if "v" in row:
+        row["v"] = NOTHING
+    return row
