@@ -106,15 +106,15 @@ def test_a_reply_lost_after_the_commit_and_its_batch_sent_again(services: Servic
         produce_orders(services, "lost.", 3, ledger)
         services.sync(topic)
         ledger.check(topic, services.runtime.iceberg)
+        root = services.runtime.iceberg.removesuffix("/iceberg")
+        key = services.runtime.catalog_key
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+        # The one whose reply was lost, and the newest.
+        for path, body in (batches[0], batches[-1]):
+            answer = httpx.post(root + path, content=body, headers=headers, trust_env=False)
+            assert answer.status_code >= 500, answer.text
+        ledger.check(topic, services.runtime.iceberg)
         services.verify(topic)
-    root = services.runtime.iceberg.removesuffix("/iceberg")
-    key = services.runtime.catalog_key
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
-    # The one whose reply was lost, and the newest.
-    for path, body in (batches[0], batches[-1]):
-        answer = httpx.post(root + path, content=body, headers=headers, trust_env=False)
-        assert answer.status_code >= 500, answer.text
-    ledger.check(topic, services.runtime.iceberg)
 
 
 def test_the_registry_is_down_cold_and_warm(services: Services, proxied: Proxied) -> None:
