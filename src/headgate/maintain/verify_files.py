@@ -129,9 +129,7 @@ class VectorCheck:
         rows = int(one.file.recordCount())
         if str(delete.format().name()) != "PUFFIN":
             return self._position_deletes(name, str(one.file.location()), rows)
-        with self._held.files.open(name) as file:
-            file.seek(delete.contentOffset())
-            data = file.read(delete.contentSizeInBytes())
+        data = _part(self._held.files, name, delete.contentOffset(), delete.contentSizeInBytes())
         try:
             body = checked(data, int(delete.recordCount())).data[8:-4]
         except ValueError:
@@ -189,24 +187,35 @@ def check_delta(report: Report, spark: SparkSession, table: Any, topic: str, fil
         rows, expected = live_rows(shown[path]), live_count(live[path])
         if exact and rows != expected:
             report.add("delta", path, f"has {rows} rows in the Delta log and {expected} in the table")
-        problem = _delta_vector(files, shown[path])
+        problem = _delta_vector(held, shown[path], live[path])
         if problem is not None:
             report.add("delta", path, problem)
     report.passed("delta", f"version {state.version}, {len(shown)} files, {state.rows} rows")
 
 
-def _delta_vector(files: Files, add: Mapping[str, Any]) -> str | None:
+def _delta_vector(held: SnapshotFiles, add: Mapping[str, Any], one: LiveFile) -> str | None:
     vector = add.get("deletionVector")
     if vector is None:
         return None
     name = f"{VECTORS_FOLDER}/{file_name(uuid_of(vector['pathOrInlineDv']))}"
-    if not files.exists(name):
+    if not held.files.exists(name):
         return f"its Delta deletion vector, {name}, is not there"
-    with files.open(name) as file:
-        file.seek(vector["offset"])
-        data = file.read(vector["sizeInBytes"] + 8)
+    data = _part(held.files, name, vector["offset"], vector["sizeInBytes"] + 8)
     try:
         checked(data, vector["cardinality"])
     except ValueError:
         return f"its Delta deletion vector in {name} is damaged"
+    for delete in one.deletes:
+        # The mirror copies it as it is.
+        own = held.relative(str(delete.location()))
+        if str(delete.format().name()) != "PUFFIN" or not held.files.exists(own):
+            continue
+        if _part(held.files, own, delete.contentOffset(), delete.contentSizeInBytes()) != data:
+            return f"its Delta deletion vector in {name} is another one than the table's in {own}"
     return None
+
+
+def _part(files: Files, name: str, offset: int, size: int) -> bytes:
+    with files.open(name) as file:
+        file.seek(offset)
+        return file.read(size)

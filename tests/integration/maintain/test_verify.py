@@ -14,13 +14,14 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyroaring import BitMap
 from pyspark.sql import SparkSession
 
 from headgate.catalog.client import catalog_properties
 from headgate.delta.files import files_at
 from headgate.maintain.verify import Known, Verifier
 from headgate.maintain.verify_files import snapshot_files
-from headgate.model import FROM_KEY, OPERATION_KEY, POSITION_KEY, Batch, Deletes, TableFormat, TableMode
+from headgate.model import FROM_KEY, OPERATION_KEY, Batch, Deletes, TableFormat, TableMode
 from headgate.tables.key_index import Place
 from headgate.tables.lake import FileChanges, Lake
 from headgate.tables.lane import SparkLane
@@ -111,22 +112,50 @@ def moved_vector(offset: int, size: int, by: int) -> Callable[[bytes], bytes]:
     return change
 
 
+def other_rows(offset: int, size: int) -> Callable[[bytes], bytes]:
+    """The vector deletes one row that is live and leaves out one that is not: as many, of the same file."""
+
+    def change(data: bytes) -> bytes:
+        blob = bytearray(data[offset : offset + size])
+        before = BitMap.deserialize(bytes(blob[20:-4]))
+        for gone in before:
+            for row in range(max(before)):
+                other = (before - BitMap([gone])) | BitMap([row])
+                other.run_optimize()
+                if row not in before and len(other.serialize()) == len(blob) - 24:
+                    blob[20:-4] = other.serialize()
+                    blob[-4:] = struct.pack(">I", binascii.crc32(bytes(blob[4:-4])))
+                    return data[:offset] + bytes(blob) + data[offset + size :]
+        raise AssertionError("no vector of the same length")
+
+    return change
+
+
+def with_a_page_damaged(data: bytes) -> bytes:
+    """Behind the magic number at its beginning; footer, length and count are as they were."""
+    return data[:30] + bytes(byte ^ 0xFF for byte in data[30:60]) + data[60:]
+
+
 def without_an_add(data: bytes) -> bytes:
     lines = data.decode().splitlines(keepends=True)
     at = next(number for number, line in enumerate(lines) if line.startswith('{"add"'))
     return "".join(lines[:at] + lines[at + 1 :]).encode()
 
 
-def with_a_range_skipped(data: bytes) -> bytes:
-    """The newest batch says that it began behind the first of its records."""
-    metadata = json.loads(data)
-    current = metadata["current-snapshot-id"]
-    (summary,) = (one["summary"] for one in metadata["snapshots"] if one["snapshot-id"] == current)
-    begun = json.loads(summary[FROM_KEY])
-    partition = next(p for p, end in json.loads(summary[POSITION_KEY])["offsets"].items() if end > 1)
-    begun["offsets"][partition] += 1
-    summary[FROM_KEY] = json.dumps(begun)
-    return json.dumps(metadata).encode()
+def with_a_range_that_begins(by: int) -> Callable[[bytes], bytes]:
+    """The newest batch says that it began so many records behind where it did."""
+
+    def change(data: bytes) -> bytes:
+        metadata = json.loads(data)
+        current = metadata["current-snapshot-id"]
+        (summary,) = (one["summary"] for one in metadata["snapshots"] if one["snapshot-id"] == current)
+        begun = json.loads(summary[FROM_KEY])
+        partition = next(p for p, offset in begun["offsets"].items() if offset + by >= 0)
+        begun["offsets"][partition] += by
+        summary[FROM_KEY] = json.dumps(begun)
+        return json.dumps(metadata).encode()
+
+    return change
 
 
 def metadata_of(verified: Verified) -> Path:
@@ -219,6 +248,8 @@ def test_damage_to_an_append_table_is_found(append: Verified) -> None:
         assert append.found(deep=False) == {"files"}
     with damaged(data, lambda before: before[:-4] + b"junk"):
         assert append.found(deep=False) == {"files"}
+    with damaged(data, with_a_page_damaged):
+        assert append.found() == {"rows"}
     log = append.folder / "_delta_log"
     newest = max(log.glob("*.json"))
     with damaged(newest, lambda _: b""):
@@ -231,9 +262,10 @@ def test_damage_to_an_append_table_is_found(append: Verified) -> None:
     metadata = metadata_of(append)
     # Hadoop's own checksum lies beside it.
     checksum = metadata.with_name(f".{metadata.name}.crc")
-    with damaged(checksum, lambda _: None), damaged(metadata, with_a_range_skipped):
-        append.reopen()
-        assert append.found(deep=False) == {"offsets"}
+    for by in (1, -1):
+        with damaged(checksum, lambda _: None), damaged(metadata, with_a_range_that_begins(by)):
+            append.reopen()
+            assert append.found(deep=False) == {"offsets"}
     append.reopen()
     assert append.found() == set()
     append_twice(append)
@@ -286,6 +318,9 @@ def test_damage_to_an_upsert_table_is_found(upsert: Verified) -> None:
         assert upsert.found() == {"deletes"}
     with damaged(puffin, lambda _: None):
         assert upsert.found(deep=False) == {"deletes"}
+    with damaged(puffin, other_rows(offset, size)):
+        assert upsert.found(deep=False) == {"delta"}
+        assert "index" in upsert.found()
     with damaged(next((upsert.folder / "_delta_vectors").glob("*.bin")), lambda _: None):
         assert upsert.found(deep=False) == {"delta"}
 
