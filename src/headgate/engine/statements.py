@@ -27,7 +27,7 @@ from headgate.statements.ends import Ends
 from headgate.statements.options import StatementOptions
 from headgate.statements.progress import Totals
 from headgate.statements.query import Running, StatementQuery
-from headgate.statements.recovery import reset_command
+from headgate.statements.recovery import check_topic_ids
 from headgate.statements.runnable import Job, is_stateful, tables_read
 from headgate.statements.staged import StagedQuery, check_steps, running_of
 from headgate.statements.stages import create_topics, delete_topics, stage_topics
@@ -270,7 +270,7 @@ class StatementLoop:
             self._statements.settle(record.id, settled)
         else:
             settled = dict(record.settled)
-        self._check_topics(record, settled["topics"])
+        check_topic_ids(record.name, settled["topics"], self._topic_ids(list(settled["topics"])))
         if query is None:
             query = self._query(record, settled, totals)
         known = settled.get("rebuild")
@@ -353,6 +353,7 @@ class StatementLoop:
             options.on_bad_record == "skip",
             settled.get("starts") or {},
             record.name,
+            settled.get("topics") or {},
         )
 
     def _settle(self, record: StatementRecord, options: StatementOptions) -> dict[str, Any]:
@@ -384,6 +385,8 @@ class StatementLoop:
                 "Delete this statement, and create it without initial-offset-from.",
             )
         settled: Mapping[str, Any] = {"tasks": self._settings.tasks, **other.settled}
+        read = settled.get("topics") or {}
+        check_topic_ids(name, read, self._topic_ids(list(read)))
         steps, running = len(settled.get("steps") or ()) + 1, self._running(other, settled)
         runnings = [running_of(running, step, steps) for step in range(1, steps + 1)]
         standing = standing_of(self._spark, self._access, name, runnings, "rebuild" in settled)
@@ -395,16 +398,6 @@ class StatementLoop:
 
     def _topic_ids(self, names: list[str]) -> dict[str, str]:
         return {name: topic.id for name, topic in Topics(self._access).describe_many(names).items()}
-
-    def _check_topics(self, record: StatementRecord, known: Mapping[str, str]) -> None:
-        now = self._topic_ids(list(known))
-        for name, topic_id in known.items():
-            if name in now and now[name] != topic_id:
-                raise StatementFailed(
-                    f"Topic '{name}' was deleted and created again: the offsets of statement "
-                    f"'{record.name}' mean nothing in it.",
-                    f"Have it begin in the new one: {reset_command(record.name)}.",
-                )
 
     def _checkpoint(self, statement_id: str) -> str:
         return f"{self._checkpoints}/{statement_id}"

@@ -19,6 +19,7 @@ from headgate.errors import HeadgateError, StatementFailed
 from headgate.failpoints import failpoint
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.frames import write_frame
+from headgate.kafka.topics import Topics
 from headgate.kafka.transactional import end_open
 from headgate.registry.client import SchemaSource
 from headgate.sql.planner import Plan
@@ -29,6 +30,7 @@ from headgate.statements.ends import Ends
 from headgate.statements.failures import meant_by
 from headgate.statements.progress import Progress, Totals
 from headgate.statements.query import STOP_SECONDS, Running
+from headgate.statements.recovery import check_topic_ids
 from headgate.statements.scan import BAD, ROWS
 from headgate.statements.sink import MARKERS, TopicSink, check_output, prepare_output
 from headgate.statements.takeover import Rebuild
@@ -194,6 +196,9 @@ class BoundedQuery:
                 break
         else:
             raise StatementFailed("The topics have records whose schemas cannot be learned.")
+        # What was read then was read from the topics that its ends are of.
+        read = Topics(self._access).describe_many(self._ends.ids).values()
+        check_topic_ids(running.name, self._ends.ids, {topic.name: topic.id for topic in read})
         failpoint("bounded-computed")
         found = self._settle(made)
         if found.name != made.name:

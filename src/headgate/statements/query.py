@@ -25,7 +25,7 @@ from headgate.statements.event_time import EventTime
 from headgate.statements.failures import meant_by
 from headgate.statements.late import LateBefore
 from headgate.statements.progress import Progress, Totals, ran
-from headgate.statements.recovery import begin, reset_command, unlogged_batch
+from headgate.statements.recovery import begin, check_topic_ids, reset_command, unlogged_batch
 from headgate.statements.scan import Reading, scan, start_of_all
 from headgate.statements.sink import MARKERS, Sink, TopicSink, check_output, prepare_output
 from headgate.statements.stages import StageSink, StageTopic, scan_stage
@@ -68,6 +68,8 @@ class Running:
     starts: Mapping[str, str] = field(default_factory=dict)
     #: What its owner calls it.
     name: str = ""
+    #: The ids of the topics that its offsets are of, as far as they are known.
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def writer(self) -> str:
@@ -109,6 +111,8 @@ class StatementQuery(Step):
         self._stages = stages or {}
         self._topics = Topics(access)
         self._readers: dict[str, TopicReader] = {}
+        #: Of the topics that it reads, as its offsets are of them.
+        self._topic_ids = dict(running.topic_ids)
         self._query: StreamingQuery | None = None
         self._sink: Rows | None = None
         self._started = threading.Event()
@@ -231,11 +235,23 @@ class StatementQuery(Step):
             raise RuntimeError(f"batch {number} is left for the next start: '{self._name}' is to stop")
         if not self._looked_at_ends:
             self._look_at_ends()
+        self._check_topics(self._sink)
         self._sink(rows, number)
         self._late_before.set(self._event_time.batch_ran(self._query, number))
         if self._event_time.is_watched:
             kept = json.dumps(self._event_time.to_dict())
             Checkpoint(self._spark, self._running.checkpoint).keep(number, kept)
+
+    def _check_topics(self, sink: Rows) -> None:
+        """A topic that was created again may be longer already than the one before it: Spark would go on in
+        its middle."""
+        read = {topic: self._topic_ids[topic] for topic in self._scans.values() if topic in self._topic_ids}
+        now = {name: topic.id for name, topic in self._topics.describe_many(read).items()}
+        try:
+            check_topic_ids(self._name, read, now)
+        except StatementFailed as error:
+            sink.error = error
+            raise RuntimeError(str(error)) from None
 
     def _look_at_ends(self) -> None:
         """Spark's Kafka source falls over its own metrics after a batch that is done again at the beginning
@@ -356,7 +372,9 @@ class StatementQuery(Step):
 
     def _partitions(self, topic: str) -> tuple[int, ...]:
         try:
-            return self._topics.describe(topic).partitions
+            found = self._topics.describe(topic)
+            self._topic_ids.setdefault(topic, found.id)
+            return found.partitions
         except NotFound as error:
             raise StatementFailed(error.message, error.remedy) from error
 

@@ -4,7 +4,7 @@ A checkpoint may be lost, or a copy of an older one may be in its place. By the 
 next batches would pass for those that are written, and their rows would be left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import uuid4
 
 from headgate.errors import StatementFailed
@@ -72,6 +72,17 @@ def refused(name: str, why: str) -> StatementFailed:
 
 def reset_command(name: str, place: str = "earliest") -> str:
     return f"`headgate statement reset {name} --from {place}`"
+
+
+def check_topic_ids(name: str, known: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Refuses to read on in a topic that was created again. Whatever `now` lacks Kafka itself will miss."""
+    for topic, topic_id in known.items():
+        if topic in now and now[topic] != topic_id:
+            raise StatementFailed(
+                f"Topic '{topic}' was deleted and created again: the offsets of statement '{name}' mean "
+                "nothing in it.",
+                f"Have it begin in the new one: {reset_command(name)}.",
+            )
 
 
 def begin(

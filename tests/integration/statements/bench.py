@@ -56,9 +56,13 @@ class Bench:
         self.spark = spark
         self.folder = folder
         self.name = uuid4().hex[:8]
-        self._producer = Producer({"bootstrap.servers": kafka, "enable.idempotence": True})
+        self.new_producer()
         self._ids: dict[str, int] = {}
         self._queries: list[StatementQuery] = []
+
+    def new_producer(self) -> None:
+        """One that knows topics as they are now."""
+        self._producer = Producer({"bootstrap.servers": self.access.bootstrap, "enable.idempotence": True})
 
     def close(self) -> None:
         for query in self._queries:

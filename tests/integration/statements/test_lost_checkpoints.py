@@ -2,6 +2,7 @@
 unless it is reset, which says what it repeats and skips."""
 
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from headgate.model import StatementState
 from headgate.statements.query import Running, StatementQuery
 from headgate.statements.resetting import Places, ResetPlan, plan_of_record
 from headgate.statements.runnable import Output
+from headgate.statements.sink import TopicSink
 from headgate.store import StatementRecord
 from tests.integration.statements.bench import Bench, event
 from tests.integration.statements.plans import Plan, Watermark, copies, counts, projection
@@ -217,3 +219,38 @@ def test_reset_covers_every_step_and_comes_to_the_same_when_it_is_cut_off(
         life.until_rows(name, rows_out=91)
     expected = Counter(dict.fromkeys(range(40), 2)) + Counter(range(40, 51))
     assert life.ids(name) == expected
+
+
+def test_a_topic_that_is_created_again_under_a_running_statement_stops_it(
+    life: Resets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be longer by then than the one before: its first records would be left out."""
+    source = life.bench.events()
+    name = life.create("copy", projection(source))
+    records, in_batch, created = TopicSink.records, threading.Event(), threading.Event()
+
+    def slow(sink: TopicSink, rows: Any) -> Any:
+        in_batch.set()
+        assert created.wait(60)
+        return records(sink, rows)
+
+    with life.engine():
+        life.bench.send(source.name, [event(n) for n in range(5)])
+        life.until_rows(name, rows_out=5)
+        monkeypatch.setattr(TopicSink, "records", slow)
+        life.bench.send(source.name, [event(5)])
+        assert in_batch.wait(60)
+        life.bench.topics.delete(source.name)
+        life.bench.topics.create(source.name, 2)
+        life.bench.new_producer()
+        life.bench.send(source.name, [event(n) for n in range(100, 110)])
+        created.set()
+        assert "was deleted and created again" in life.until_state(name, StatementState.FAILED).reason
+        second = life.create("second", projection(source), initial_offset_from=name)
+        assert "was deleted and created again" in life.until_state(second, StatementState.FAILED).reason
+        before = life.ids(name)
+        plan = life.reset(name, "earliest")
+        assert (plan.repeats, plan.skips) == ([], [])
+        life.start(name)
+        life.until(name, lambda _: (life.ids(name) - before).total() >= 10, "the new topic's rows")
+    assert life.ids(name) - before == dict.fromkeys(range(100, 110), 1)
