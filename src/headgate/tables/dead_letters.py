@@ -331,19 +331,25 @@ class DeadLetters:
 
 
 def _rest(begun: Position, end: Position, now: Position) -> Position | None:
-    """Where a batch from `begun` to `end` ends for a table that is at `now`; None if it is not in it."""
+    """Where a batch from `begun` to `end` ends for a table that is at `now`; None if it is not in it.
+
+    A partition where another leader has written other records at these offsets since is no part of it.
+    """
     if (begun.cluster_id, begun.topic_id) != (now.cluster_id, now.topic_id):
         return None
-    if any(now.offsets.get(partition, 0) < offset for partition, offset in begun.offsets.items()):
+    same = {p for p in end.offsets if begun.earlier == now.earlier or _leads_still(end, now, p)}
+    if any(now.offsets.get(p, 0) < offset for p, offset in begun.offsets.items() if p in same):
         return None
-    if begun.earlier != now.earlier and any(now.epochs.get(p) != epoch for p, epoch in end.epochs.items()):
-        return None  # another leader has written other records at these offsets since
-    ahead = {p: offset for p, offset in end.offsets.items() if offset > now.offsets.get(p, 0)}
+    ahead = {p: offset for p, offset in end.offsets.items() if p in same and offset > now.offsets.get(p, 0)}
     if not ahead:
         return None
     # By which leader they were judged: another one since may have other records there.
     led = {p: end.epochs[p] for p in ahead if p in end.epochs}
     return replace(now.advanced_to(ahead), epochs={**now.epochs, **led})
+
+
+def _leads_still(end: Position, now: Position, partition: int) -> bool:
+    return partition not in end.epochs or now.epochs.get(partition) == end.epochs[partition]
 
 
 def _of(owner: Owner) -> Column:

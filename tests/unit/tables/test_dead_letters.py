@@ -47,6 +47,14 @@ def test_dead_letters_of_offsets_that_another_leader_has_written_again_are_no_re
     assert _rest(begun, end, timeline) == timeline.advanced_to(end.offsets)
 
 
+def test_dead_letters_of_partitions_that_kept_their_leader_are_not_written_again() -> None:
+    """Of a batch in two partitions one has got another leader: the letters of the other are there already."""
+    begun, end = (replace(at(p0=start, p1=start), epochs={0: 5, 1: 5}) for start in (10, 20))
+    back = begun.advanced_to({0: 7}).in_new_era("cluster", "topic", {0: 7, 1: 10})
+    now = replace(back, epochs={0: 6, 1: 5})
+    assert _rest(begun, end, now) == now.advanced_to({1: 20})
+
+
 class Unmoved:
     """A lake whose tables are as they were given."""
 
