@@ -177,7 +177,7 @@ class Changes(Drill):
                 made.sent[table] += len(some)
                 if some:
                     self._send_nobody(made, table, some[-1].t)
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(120) == 0
 
     def _send_nobody(self, made: Told, table: str, t: int) -> None:
         for partition in (0, 1):
@@ -205,7 +205,7 @@ class Changes(Drill):
             for made in self.told:
                 for table in FACTS.tables:
                     self._send_nobody(made, table, t)
-            assert self._producer.flush(30) == 0
+            assert self._producer.flush(120) == 0
 
     def send_after(self) -> None:
         """Facts behind the ends, once the versions that came late are read: they have those."""
@@ -214,7 +214,7 @@ class Changes(Drill):
         for made in self.told:
             for place, record in enumerate(made.after.f):
                 self._tell(made, "f", record, place)
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(120) == 0
         self._send_ends(*LAST_ENDS)
 
     def produce_late(self) -> None:

@@ -195,7 +195,7 @@ class Drill:
 
     def run(self, text: str) -> None:
         api = self.services.runtime.api
-        answer = httpx.post(f"{api}/sql", json={"sql": text}, trust_env=False, timeout=60)
+        answer = httpx.post(f"{api}/sql", json={"sql": text}, trust_env=False, timeout=300)
         assert answer.is_success, (text, answer.text)
 
     def send_some(self) -> None:
@@ -204,7 +204,7 @@ class Drill:
             for event in topic.events[topic.sent : topic.sent + self.chance.randint(2, 12)]:
                 self._send(topic.name, event.place % 2, (event.k, event.v, event.w, event.t))
                 topic.sent += 1
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(120) == 0
 
     def send_rest(self) -> None:
         while any(topic.sent < len(topic.events) for topic in self.topics()):
@@ -213,7 +213,7 @@ class Drill:
             for topic in self.topics():
                 for partition in (0, 1):
                     self._send(topic.name, partition, (NOBODY, NOTHING, "end", end))
-            assert self._producer.flush(30) == 0
+            assert self._producer.flush(120) == 0
 
     def send_late(self) -> None:
         """When the ends have moved event time everywhere, rows that it has passed: no batch that reads them
@@ -222,7 +222,7 @@ class Drill:
             wait_for(f"event time of {name}", partial(self._passed, name, leaves_out), PATIENCE_SECONDS)
             assert self.statements.get(name).detail["late_rows"] == 0, name
         self.produce_late()
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(120) == 0
 
     def _passed(self, name: str, timed: bool) -> bool:
         record = self.statements.get(name)
@@ -271,7 +271,7 @@ class Drill:
             self._sent[topic, partition] = 0
         self._producer = self._new_producer()
         self.send_again(topic)
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(120) == 0
 
     def send_again(self, topic: str) -> None:
         (own,) = (one for one in self.topics() if one.name == topic)
@@ -363,7 +363,7 @@ class Drill:
     def end(self) -> None:
         for record in self.statements.all():
             self.statements.want(record.name, "deleted")
-        wait_for("the statements to be gone", lambda: not self.statements.all())
+        wait_for("the statements to be gone", lambda: not self.statements.all(), PATIENCE_SECONDS)
         self.sets.clear()
         self.leaves_out.clear()
         self.ending.clear()
