@@ -92,21 +92,25 @@ class Verifier:
         if not deep:
             return held
         broken = any(one.check in ("files", "deletes") for one in report.findings)
+        if broken:
+            report.skipped("rows", "they are not read: files or deletes are damaged")
+        else:
+            progress("rows")
+            broken = not self._rows(report, table, snapshot, known, held)
         for name, check in (
-            ("rows", self._rows),
             ("records", self._records),
             ("keys", self._keys),
             ("index", self._index),
         ):
             if broken:
-                report.skipped(name, "rows are not read: files or deletes are damaged")
+                report.skipped(name, "rows cannot be read")
                 continue
             progress(name)
             check(report, table, snapshot, known, held)
         return held
 
-    def _rows(self, report: Report, table: Any, snapshot: Any, known: Known, held: SnapshotFiles) -> None:
-        """As many rows can be read as the metadata says."""
+    def _rows(self, report: Report, table: Any, snapshot: Any, known: Known, held: SnapshotFiles) -> bool:
+        """As many rows can be read as the metadata says; whether they can be read at all."""
         rows = self._lake.rows(self._spark, table, known.spec.topic, snapshot)
         try:
             # Every column, not the footers alone: Spark takes a count of what is never NULL from those.
@@ -117,12 +121,13 @@ class Verifier:
                 "rows", f"snapshot {snapshot.snapshotId()}", f"cannot be read: {str(error).splitlines()[0]}"
             )
             report.passed("rows", "not readable")
-            return
+            return False
         count = int(found[0]) if found is not None else 0
         if held.is_exact and count != held.rows:
             where = f"snapshot {snapshot.snapshotId()}"
             report.add("rows", where, f"has {count} rows, the metadata says {held.rows}")
         report.passed("rows", f"{count} rows read")
+        return True
 
     def _records(self, report: Report, table: Any, snapshot: Any, known: Known, held: SnapshotFiles) -> None:
         """Append tables: rows = records - dead - filtered, as long as Kafka has all that the table read."""

@@ -246,10 +246,10 @@ class StatementQuery(Step):
         """A topic that was created again may be longer already than the one before it: Spark would go on in
         its middle."""
         read = {topic: self._topic_ids[topic] for topic in self._scans.values() if topic in self._topic_ids}
-        now = {name: topic.id for name, topic in self._topics.describe_many(read).items()}
         try:
+            now = {name: topic.id for name, topic in self._topics.describe_many(read).items()}
             check_topic_ids(self._name, read, now)
-        except StatementFailed as error:
+        except HeadgateError as error:
             sink.error = error
             raise RuntimeError(str(error)) from None
 
