@@ -599,8 +599,7 @@ MUTANTS: tuple[Mutant, ...] = (
         name="dead-letters-of-a-batch-rolled-back",
         file="src/headgate/tables/dead_letters.py",
         old=(
-            "    if any(now.offsets.get(partition, 0) < offset for partition, offset in "
-            "begun.offsets.items()):"
+            "    if any(now.offsets.get(p, 0) < offset for p, offset in begun.offsets.items() if p in same):"
         ),
         new="    if False:",
         harm="After a rollback a batch takes the end of one that never was, past its bounds.",
@@ -613,6 +612,17 @@ MUTANTS: tuple[Mutant, ...] = (
         new="    if False:",
         harm="A topic that was created again is read up to the old topic's offsets.",
         test="tests/unit/tables/test_dead_letters.py::test_a_batch_that_the_table_is_not_in_has_no_rest",
+    ),
+    Mutant(
+        name="dead-letters-of-another-leader",
+        file="src/headgate/tables/dead_letters.py",
+        old="if begun.earlier == now.earlier or _leads_still(end, now, p)}",
+        new="}",
+        harm="Records that another leader wrote at offsets of dead letters are never read.",
+        test=(
+            "tests/unit/tables/test_dead_letters.py::"
+            "test_dead_letters_of_offsets_that_another_leader_has_written_again_are_no_rest"
+        ),
     ),
     # Columns.
     Mutant(
@@ -860,6 +870,28 @@ MUTANTS: tuple[Mutant, ...] = (
         new="        reached = self.watermark(now)\n",
         harm="A partition without rows in a long batch counts as silent, and its next rows are late.",
         test="tests/unit/statements/test_event_time.py::test_silence_is_asked_as_of_the_start_of_a_batch",
+    ),
+    Mutant(
+        name="goes-on-in-another-topic",
+        file="src/headgate/statements/query.py",
+        old="            check_topic_ids(self._name, read, now)",
+        new="            pass",
+        harm="A statement leaves out the first records of a topic that was created again while it ran.",
+        test=(
+            "tests/integration/statements/test_lost_checkpoints.py::"
+            "test_a_topic_that_is_created_again_under_a_running_statement_stops_it"
+        ),
+    ),
+    Mutant(
+        name="silence-of-what-came-meanwhile",
+        file="src/headgate/statements/event_time.py",
+        old="                reached = self._clock.rest(looked_at)",
+        new="                reached = self._clock.rest(time.monotonic())",
+        harm="A record that came while a batch ran is late: its partition is idle before it is read.",
+        test=(
+            "tests/unit/statements/test_event_time.py::"
+            "test_a_record_that_came_while_a_batch_ran_ends_a_silence"
+        ),
     ),
     Mutant(
         name="watermark-goes-back",
