@@ -15,6 +15,10 @@ POSITION_KEY = "headgate.position"
 FROM_KEY = "headgate.from"
 BATCH_KEY = "headgate.batch-id"
 OPERATION_KEY = "headgate.operation"
+# How long a batch took up to its commit, and what the table has taken in since it was enabled.
+SECONDS_KEY = "headgate.batch-seconds"
+RECORDS_KEY = "headgate.records-materialized"
+FILES_KEY = "headgate.files-created"
 REPLAY_KEY = "headgate.replay"
 DEAD_LETTERS_KEY = "headgate.dead-letters"
 MANAGED_KEY = "headgate.managed"
@@ -345,6 +349,8 @@ class TableSpec:
     partition: tuple[str, ...] | None = None
     # The column that says when the thing happened: what the default partition goes by.
     event_time: str | None = None
+    # The column of the topic's WATERMARK, as it was declared when the topic was enabled.
+    watermark: str | None = None
     record_types: RecordTypes = RecordTypes.SINGLE
     tombstones: Tombstones = Tombstones.BAD
     # Columns that were renamed by instruction, old name to new.
@@ -424,14 +430,31 @@ class TableSpec:
     @property
     def partition_fields(self) -> tuple[str, ...]:
         """What the table is partitioned by: the day of the event, or of the record, unless told otherwise.
-        Rows that are replaced are not laid out by time: what deletes them knows their key alone."""
+        What the topic declares by its WATERMARK is the event's time too. Rows that are replaced are not laid
+        out by time: what deletes them knows their key alone."""
         if self.partition is not None:
             return self.partition
         if self.is_upsert:
             return ()
-        if self.event_time is not None:
-            return (f"day({self.event_time})",)
+        event_time = self.event_time or self.watermark
+        if event_time is not None:
+            return (f"day({event_time})",)
         return (f"day({Metadata.TIMESTAMP.column})",) if Metadata.TIMESTAMP in self.metadata else ()
+
+    @property
+    def partition_reason(self) -> str:
+        """Why it is partitioned by that."""
+        if self.partition is not None:
+            return "as asked for"
+        if self.is_upsert:
+            return "rows that are replaced are not laid out by time"
+        if self.event_time is not None:
+            return "the day of the event time that was asked for"
+        if self.watermark is not None:
+            return "the day of the column of the topic's WATERMARK"
+        if self.partition_fields:
+            return "the day of the record: the topic declares no WATERMARK on a column of the table"
+        return "records keep no timestamp"
 
     @property
     def dead_letters_name(self) -> str:
@@ -453,6 +476,7 @@ class TableSpec:
             "metadata": [m.value for m in self.metadata],
             "partition": None if self.partition is None else list(self.partition),
             "event_time": self.event_time,
+            "watermark": self.watermark,
             "record_types": self.record_types.value,
             "tombstones": self.tombstones.value,
             "renames": dict(self.renames),
@@ -484,6 +508,7 @@ class TableSpec:
             metadata=tuple(Metadata(m) for m in raw.get("metadata", [])),
             partition=None if partition is None else tuple(partition),
             event_time=raw.get("event_time"),
+            watermark=raw.get("watermark"),
             record_types=RecordTypes(raw.get("record_types", RecordTypes.SINGLE)),
             tombstones=Tombstones(raw.get("tombstones", Tombstones.BAD)),
             renames=dict(raw.get("renames", {})),

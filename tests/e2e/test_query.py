@@ -110,6 +110,47 @@ def test_time_travel_and_metadata_tables(stack: Stack, feed: Feed) -> None:
     assert counted == [{"n": 0}]
 
 
+def test_metadata_without_spark_is_what_spark_says(stack: Stack, feed: Feed) -> None:
+    """History, snapshots, files and partitions: by the API, and by the metadata tables."""
+    history = stack.json("table", "history", TOPIC)["snapshots"]
+    known = rows(
+        stack,
+        "SELECT CAST(snapshot_id AS STRING) AS id, operation, made_current_at "
+        f'FROM "local"."{TOPIC}$snapshots" '
+        "ORDER BY made_current_at DESC",
+    )
+    assert [(one["snapshot_id"], one["operation"]) for one in history] == [
+        (one["id"], one["operation"]) for one in known
+    ]
+    assert [one["rows_added"] for one in history] == [20, len(TEXTS), 0]
+    assert [one["action"] for one in history[:2]] == ["batch", "batch"]
+    assert sum(history[0]["to"].values()) == len(feed.sent)
+    assert history[0]["from"] == history[1]["to"]
+    assert all(one["seconds"] > 0 for one in history[:2])
+    assert history[0]["before"]["rows"] == len(TEXTS)
+    shown = stack.json("table", "show", TOPIC)
+    assert shown["records_materialized"] == len(feed.sent)
+    assert shown["files_created"] == shown["files"] == sum(one["files_added"] for one in history)
+
+    files = stack.json("table", "metadata", TOPIC, "files")
+    assert sorted((one["file_path"], one["record_count"]) for one in files) == sorted(
+        (one["file_path"], one["record_count"])
+        for one in rows(stack, f"SELECT file_path, record_count FROM `{TOPIC}$files`")
+    )
+    partitions = stack.json("table", "metadata", TOPIC, "partitions")
+    counted = rows(
+        stack, f"SELECT count(*) AS n, sum(record_count) AS r, sum(total_size) AS s FROM `{TOPIC}$partitions`"
+    )
+    assert counted == [
+        {
+            "n": len(partitions),
+            "r": sum(one["record_count"] for one in partitions),
+            "s": sum(one["total_size"] for one in partitions),
+        }
+    ]
+    assert [one["name"] for one in stack.json("table", "metadata", TOPIC, "refs")] == ["main"]
+
+
 def test_two_columns_of_one_name(stack: Stack) -> None:
     """As a join of two tables gives them."""
     done = on(stack, "query", "SELECT 1 AS a, 'two' AS a", "--output", "csv")

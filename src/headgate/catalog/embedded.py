@@ -1,15 +1,18 @@
 """The embedded catalog: Iceberg's own classes on one side, one database on the other."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+from headgate.access import LOCAL
 from headgate.catalog.database import Database
-from headgate.catalog.delegation import Delegation
+from headgate.catalog.delegation import Asked, Delegation
 from headgate.catalog.iceberg import Iceberg
 from headgate.catalog.ledger import Ledger
 from headgate.catalog.locations import Warehouse
 from headgate.catalog.locks import NamedLocks
+from headgate.catalog.names import Identifier
 from headgate.catalog.namespaces import Namespaces
 from headgate.catalog.once import Requests
 from headgate.catalog.rights import Rights
@@ -46,6 +49,16 @@ class EmbeddedCatalog:
         self.namespaces = Namespaces(self._iceberg, root, requests, self.rights)
         self.tables = Tables(self._iceberg, self._ledger, root, requests, self.rights, delegation)
         self.views = Views(self._iceberg, root, requests, self.rights)
+
+    def metadata(self, namespace: tuple[str, ...], name: str) -> dict[str, Any]:
+        """A table's metadata as the REST specification has it, whoever asks."""
+        answer = self.tables.load(Identifier(namespace, name), "all", None, True, Asked(LOCAL))
+        found: dict[str, Any] = json.loads(answer.body or "{}")["metadata"]
+        return found
+
+    def content(self, location: str) -> bytes | None:
+        """A file's bytes, None if it is gone."""
+        return self._iceberg.content(location)
 
     def has_tables_in(self, location: str) -> bool:
         """Whether a live table lies at or below a place."""

@@ -13,10 +13,10 @@ from headgate import __version__
 from headgate.cli import (
     audit,
     catalog,
-    changes,
     credentials,
     datagen,
     dlq,
+    history,
     query,
     signin,
     sql,
@@ -77,7 +77,7 @@ app.command("status")(status.status)
 app.command("sign-in")(signin.sign_in)
 app.add_typer(topic.app, name="topic")
 app.add_typer(dlq.app, name="dlq")
-app.add_typer(changes.app, name="table")
+app.add_typer(history.app, name="table")
 app.command("audit")(audit.audit)
 app.add_typer(credentials.app, name="credentials")
 app.add_typer(storage.app, name="storage")

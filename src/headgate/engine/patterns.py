@@ -27,7 +27,7 @@ def wanted_spec(topic: str, patterns: Sequence[TablePattern], before: TableSpec 
     if before is None:
         return spec
     return TableSpec.from_dict(
-        {**spec.to_dict(), **{name: before.to_dict()[name] for name in (*SETTLED, "renames")}}
+        {**spec.to_dict(), **{name: before.to_dict()[name] for name in (*SETTLED, "renames", "watermark")}}
     )
 
 

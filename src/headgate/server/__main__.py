@@ -54,6 +54,7 @@ def serve(runtime: Runtime, instance: str) -> int:
                 gate=gate,
                 places=places,
                 used=parts.used,
+                lake=parts.catalog,
             )
             server = uvicorn.Server(
                 uvicorn.Config(

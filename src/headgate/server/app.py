@@ -22,6 +22,7 @@ from headgate.server.api.catalogs import catalogs_router
 from headgate.server.api.control import control_router
 from headgate.server.api.credentials import credentials_router
 from headgate.server.api.maintenance import maintenance_router
+from headgate.server.api.metadata import LakeMetadata, metadata_router
 from headgate.server.api.queries import queries_router
 from headgate.server.api.sql import sql_router
 from headgate.server.api.statements import statements_router
@@ -61,11 +62,12 @@ def create_app(
     gate: Gate | None = None,
     places: Places | None = None,
     used: Callable[[str], bool] = lambda _: False,
+    lake: LakeMetadata | None = None,
 ) -> FastAPI:
     """`mounts` are the embedded registry and catalog, by path; `/healthz` asks all `checks` and the store.
 
     `gate` is made as the settings say where none is given, and so are `places`; `used` tells whether the
-    embedded catalog has tables in a place.
+    embedded catalog has tables in a place; `lake` has the metadata of tables, where the catalog is ours.
     """
     found = Overview(runtime, store)
     embedded = runtime.settings.catalog.uri is None
@@ -94,6 +96,7 @@ def create_app(
         control_router(found),
         tables,
         maintenance_router(store),
+        metadata_router(store, lake, runtime.settings.namespace),
         topics_router(store, topics, offsets),
         statements_router(store, found.records, runtime.kafka_access, topics, offsets),
         sql_router(scripts),

@@ -69,11 +69,19 @@ def _tables(tables: list[dict[str, Any]]) -> Iterator[Metric]:
     state = GaugeMetricFamily(
         "headgate_table_state", "1 for the state a table is in.", labels=["topic", "state"]
     )
-    numbers = {
+    numbers: dict[str, GaugeMetricFamily | CounterMetricFamily] = {
         "lag": GaugeMetricFamily(
             "headgate_table_lag_offsets", "Offsets of the topic not in the table yet.", labels=["topic"]
         ),
         "rows": GaugeMetricFamily("headgate_table_rows", "Rows in the table.", labels=["topic"]),
+        "files": GaugeMetricFamily("headgate_table_files", "Data files of the table.", labels=["topic"]),
+        "bytes": GaugeMetricFamily("headgate_table_bytes", "Bytes of the table's files.", labels=["topic"]),
+        "records_materialized": CounterMetricFamily(
+            "headgate_table_records_materialized_total", "Records taken in since enabled.", labels=["topic"]
+        ),
+        "files_created": CounterMetricFamily(
+            "headgate_table_files_created_total", "Data files that batches have written.", labels=["topic"]
+        ),
         "freshness": GaugeMetricFamily(
             "headgate_table_freshness_seconds", "How far the table is behind its topic.", labels=["topic"]
         ),

@@ -102,6 +102,10 @@ def process(record: ProcessRecord) -> dict[str, Any]:
     }
 
 
+# What the engine counts of a table, as lists and metrics show it.
+TABLE_NUMBERS = ("rows", "files", "bytes", "records_materialized", "files_created")
+
+
 def table(record: TableRecord) -> dict[str, Any]:
     """A table in a list: what the engine knows is in `detail`, the most asked-for of it stands out here."""
     detail = record.status.detail
@@ -114,7 +118,7 @@ def table(record: TableRecord) -> dict[str, Any]:
         "position": detail.get("position"),
         "lag": detail.get("lag"),
         "freshness": freshness(detail),
-        "rows": detail.get("rows"),
+        **{name: detail.get(name) for name in TABLE_NUMBERS},
         "dead_letters": dead_letters(record),
         "updated_at": record.status.updated_at,
     }

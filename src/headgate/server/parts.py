@@ -27,6 +27,8 @@ class Parts:
     checks: Mapping[str, Check]
     # Whether the embedded catalog has tables in a place.
     used: Callable[[str], bool]
+    # The embedded catalog's; None where the catalog is yours.
+    catalog: EmbeddedCatalog | None = None
 
 
 def _not_known(_: str) -> bool:
@@ -43,6 +45,7 @@ def embedded_parts(
     mounts: dict[str, APIRouter] = {}
     checks: dict[str, Check] = {}
     used: Callable[[str], bool] = _not_known
+    catalog: EmbeddedCatalog | None = None
     with ExitStack() as opened:
         if settings.registry.url is None or settings.catalog.uri is None:
             jvm = opened.enter_context(Jvm(settings.jars_folder))
@@ -63,6 +66,7 @@ def embedded_parts(
                 )
             )
             mounts["/iceberg"] = catalog_router(catalog, gate, settings.public.url)
-            checks["catalog"] = lambda: catalog.namespaces.list((), None, 1, LOCAL)
+            listing = catalog.namespaces.list
+            checks["catalog"] = lambda: listing((), None, 1, LOCAL)
             used = catalog.has_tables_in
-        yield Parts(mounts, checks, used)
+        yield Parts(mounts, checks, used, catalog)

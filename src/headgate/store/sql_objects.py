@@ -27,6 +27,15 @@ def retract_topics(connection: Connection) -> set[str]:
     return set(connection.scalars(sa.select(_objects.c.name).where(said)))
 
 
+def watermark_column(connection: Connection, topic: str) -> str | None:
+    """The column that a topic's WATERMARK is on; None without one, and for one on the record's own time."""
+    said = connection.scalar(
+        sa.select(_objects.c.said).where((_objects.c.name == topic) & (_objects.c.kind == "table"))
+    )
+    column = ((said or {}).get("watermark") or {}).get("column")
+    return None if column is None or column.startswith("$") else str(column)
+
+
 class SqlObjects:
     """Behind the same database as the store. Every method is one transaction."""
 

@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, RowMapping
 from headgate.errors import AlreadyExists, InvalidRequest, NotFound
 from headgate.model import TableSpec, TableState
 from headgate.store.database import migrate, open_database, reading
-from headgate.store.sql_objects import retract_topics
+from headgate.store.sql_objects import retract_topics, watermark_column
 
 _metadata = sa.MetaData()
 _tables = sa.Table(
@@ -155,6 +155,7 @@ class Store:
                     f"KEY (…) NOT ENFORCED) AS SELECT … FROM `{spec.topic}`. If each change is to be a row, "
                     f"first ALTER TABLE `{spec.topic}` SET ('changelog.mode' = 'append').",
                 )
+            spec = replace(spec, watermark=watermark_column(connection, spec.topic))
             connection.execute(
                 _tables.insert().values(
                     topic=spec.topic,

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from headgate.errors import (
     CommitRefused,
@@ -39,7 +40,7 @@ from headgate.model import (
     TableSpec,
     Topic,
 )
-from headgate.partition import PartitionField, parse_partition
+from headgate.partition import PartitionField
 from headgate.tables.dead_letters import DeadLetters, Owner
 from headgate.tables.evolve import Message, Schemas, SchemasInPlay, stopped
 from headgate.tables.frames import Frame
@@ -47,6 +48,7 @@ from headgate.tables.key_index import KeyIndex
 from headgate.tables.key_places import KeyPlaces
 from headgate.tables.lake import FileChanges, Lake
 from headgate.tables.lane import MANY_PARTITIONS, BadGroup, SparkLane, Staged
+from headgate.tables.layout import laid_out, partition_of
 from headgate.tables.mirror import CREATING, GENERATION_KEY, DeltaMirror
 from headgate.tables.plan import (
     Limits,
@@ -63,6 +65,7 @@ from headgate.tables.plan import (
 from headgate.tables.position import read_position
 from headgate.tables.records import POSITION_COLUMN, RecordPlan
 from headgate.tables.settle import settle, settled, settled_properties
+from headgate.tables.totals import Totals
 from headgate.tables.upsert import StagedChanges, Upserts
 from headgate.tables.versions import Versions
 
@@ -175,6 +178,8 @@ class Materializer:
         # The end of a batch that was begun, whose dead letters are written.
         self._begun: Position | None = None
         self.position: Position | None = None
+        self._totals = Totals()
+        self._partition_reason = ""
         self.facts: Mapping[str, Any] = {}
 
     def _settle(self, spec: TableSpec) -> None:
@@ -183,7 +188,7 @@ class Materializer:
             return
         self._settled = spec
         self._in_play = SchemasInPlay(spec, self._schemas, self._lake)
-        self._partition = tuple(parse_partition(text) for text in spec.partition_fields)
+        self._partition = partition_of(spec)
 
     def forget(self) -> None:
         """Trust nothing that was read before: another writer may have been here."""
@@ -240,6 +245,7 @@ class Materializer:
             # 1. Read the position: the table's own word.
             self._head = self._table.currentSnapshot()
             self.position = read_position(self._table, self.spec.topic)
+            self._totals = Totals.of(self._table)
             if self.position is None:
                 self.position = self._begin(view)
             self._take_up()
@@ -247,6 +253,7 @@ class Materializer:
                 self._begun = self._dead.pending(self._known(self._owner), self.position)
                 self._finish_replay()
             self._in_play.add_metadata(self._table, self._lake.columns(self._table))
+            self._lay_out(self._lake.columns(self._table))
             self._lake.partition_by(self._table, self._resolved_partition())
             if self._settled.is_upsert:
                 self._open_upserts()
@@ -298,9 +305,10 @@ class Materializer:
         failpoint("files-staged")
 
         # 6. The commit: rows and position in one snapshot.
-        self._head = self._commit(batch, staged, bad)
+        totals = self._totals.plus(staged.rows, len(staged.files))
+        self._head = self._commit(batch, staged, bad, totals.summary(time.monotonic() - started))
         failpoint("batch-committed")
-        self.position = batch.end
+        self.position, self._totals = batch.end, totals
         self._begun = None
         self._many_partitions = staged.partitions > MANY_PARTITIONS
         if isinstance(staged, StagedChanges):
@@ -502,11 +510,14 @@ class Materializer:
             "mode": self._settled.mode.value,
             "rows": int(summary.get("total-records") or 0) - int(summary.get("total-position-deletes") or 0),
             "deleted_rows": int(summary.get("total-position-deletes") or 0),
+            "records_materialized": self._totals.records,
+            "files_created": self._totals.files,
             "files": int(summary.get("total-data-files") or 0),
             "bytes": int(summary.get("total-files-size") or 0),
             "schema_ids": self._in_play.ids,
             "dead_letters": None if self._dead is None else self._dead.name,
             "partition": [str(field) for field in self._resolved_partition()],
+            "partition_reason": self._partition_reason,
         }
         if self._mirror is not None and self.spec.has_delta:
             self.facts = {**self.facts, "delta": self._mirror.facts}
@@ -553,6 +564,7 @@ class Materializer:
         columns = self._in_play.first_columns(peek)
         if columns is None:
             return None
+        self._lay_out(columns)
         properties = {
             ENABLEMENT_KEY: self._enablement,
             FORMATS_KEY: ",".join(self.spec.formats),
@@ -567,6 +579,10 @@ class Materializer:
             if spec.deletes_by is Deletes.POSITION_DELETES:
                 properties["format-version"] = "2"
         return self._lake.create(self.spec.topic, columns, self._partition, properties, self.spec.storage)
+
+    def _lay_out(self, columns: StructType) -> None:
+        spec = laid_out(self._settled, columns)
+        self._partition, self._partition_reason = partition_of(spec), spec.partition_reason
 
     def _resolved_partition(self) -> list[PartitionField]:
         """A column that was renamed since is still what the table is partitioned by."""
@@ -678,7 +694,7 @@ class Materializer:
             plan = replace(plan, epochs=self._source.leader_epochs(view.topic, ranges))
         return plan
 
-    def _commit(self, batch: Batch, staged: Staged, bad: int) -> Any:
+    def _commit(self, batch: Batch, staged: Staged, bad: int, counts: Mapping[str, str]) -> Any:
         """The batch's snapshot. Files that certainly did not make it into the table are removed."""
         try:
             # The range was read by the topic's name: it must still be the same topic, under the same leaders.
@@ -690,7 +706,7 @@ class Materializer:
             raise
         try:
             key = DEAD_KEY if self.spec.on_error is OnError.LOG else SKIPPED_KEY
-            extra = {key: str(bad)} if bad else {}
+            extra = {**counts, **({key: str(bad)} if bad else {})}
             changes = self._changes(staged)
             return self._lake.commit(self._table, self.spec.topic, changes, batch, self._head, extra)
         except (StaleBatch, CommitRefused):

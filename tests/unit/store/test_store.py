@@ -5,13 +5,14 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from headgate.errors import AlreadyExists, NotFound
 from headgate.model import Start, StartKind, TableSpec, TableState
-from headgate.store import Store
+from headgate.store import SqlObjects, Store
 
 SPEC = TableSpec("orders", start=Start(StartKind.OFFSETS, offsets={0: 12, 1: 40}), freshness_seconds=3)
 
@@ -39,6 +40,18 @@ def test_a_new_table_is_pending_with_its_spec_as_it_was_given(store: Store) -> N
     assert record.spec == SPEC
     assert (record.desired, record.status.state, record.sync_request) == ("enabled", TableState.PENDING, None)
     assert store.tables() == [record]
+
+
+@pytest.mark.parametrize(
+    ("declared", "column"),
+    [({"column": "ts", "delay_ms": 0}, "ts"), ({"column": "$rowtime", "delay_ms": 0}, None), (None, None)],
+)
+def test_a_table_knows_the_watermark_that_its_topic_declares(
+    store: Store, declared: dict[str, object] | None, column: str | None
+) -> None:
+    SqlObjects(store.engine).put("orders", "table", {"watermark": declared})
+    store.enable_table(SPEC)
+    assert store.table("orders").spec == replace(SPEC, watermark=column)
 
 
 def test_a_table_is_enabled_once(store: Store) -> None:

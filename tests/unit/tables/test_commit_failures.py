@@ -56,7 +56,7 @@ def deleted_after(lake: Lake, source: Source, expected: type[HeadgateError]) -> 
     )
     materializer.position = START
     with pytest.raises(expected):
-        materializer._commit(BATCH, Staged(("file",)), 0)
+        materializer._commit(BATCH, Staged(("file",)), 0, {})
     return lake.deleted
 
 
