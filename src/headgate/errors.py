@@ -15,6 +15,7 @@ HeadgateError
 │   ├── IndexLost           the key index of an upsert table cannot be read; it is built anew
 │   ├── RowsChanged         a batch was not the same at a second look: compaction was at work in the topic
 │   ├── StaleLog            another engine has committed to the Delta log: it is read again
+│   ├── NotStanding         what apply waits for has not come about in all that time
 │   ├── TooManyFailures     too many wrong secrets: wait
 │   ├── TooManyRequests     more at a time, or in a minute, than a limit allows: wait
 │   └── StaleBatch          another engine has committed past this batch: look again before writing
@@ -122,6 +123,10 @@ class RowsChanged(TransientError):
 
 class StaleLog(TransientError):
     """A version of the Delta log that was to be written is there already: the log is read again."""
+
+
+class NotStanding(TransientError):
+    """What apply waits for has not come about in all the time that it waits."""
 
 
 class TooManyFailures(TransientError):

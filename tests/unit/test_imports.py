@@ -21,7 +21,7 @@ LAYERS = [
     {"tables"},
     {"maintain", "sql", "publication"},
     {"statements"},
-    {"adhoc"},
+    {"adhoc", "apply"},
     {"engine", "query"},
     {"server"},
     {"cli"},

@@ -118,14 +118,16 @@ class Client:
         return self._call("DELETE", path, parameters)
 
     @contextmanager
-    def lines(self, *path: str) -> Iterator[Iterator[str]]:
-        """The lines of an answer that may never end, as they come; gone with the block."""
+    def lines(self, *path: str, body: Any = None) -> Iterator[Iterator[str]]:
+        """The lines of an answer that may never end, as they come; gone with the block. With a body it is
+        posted."""
         import httpx
 
         url = "/".join([self._api, *(quote(part, safe="") for part in path)])
         try:
             limits = httpx.Timeout(TIMEOUT_SECONDS, read=None)
-            with self._http.stream("GET", url, timeout=limits) as answer:
+            method = "GET" if body is None else "POST"
+            with self._http.stream(method, url, json=body, timeout=limits) as answer:
                 if not answer.is_success:
                     answer.read()
                     raise error_of(answer)

@@ -15,6 +15,7 @@ from headgate.cli import (
     catalog,
     credentials,
     datagen,
+    desired,
     dlq,
     history,
     query,
@@ -85,6 +86,11 @@ app.add_typer(catalog.app, name="catalog")
 app.add_typer(statement.app, name="statement")
 app.command("datagen")(datagen.datagen)
 app.command("query")(query.query)
+app.command("plan")(desired.plan)
+app.command("apply")(desired.apply)
+app.command("destroy")(desired.destroy)
+app.command("dump")(desired.dump)
+app.command("output")(desired.output)
 
 
 def run() -> None:

@@ -120,6 +120,11 @@ class SchemaSource:
         found = (self._version(subject, number, f"subject '{subject}'") for number in numbers or ())
         return [self._remember(one.schema_id, one.schema) for one in found if one is not None]
 
+    def subjects(self) -> list[str]:
+        """All that have a version."""
+        found: Any = self._ask(lambda: self._client._rest_client.get("subjects", {}), "its subjects")
+        return sorted(found or ())
+
     def register(self, subject: str, kind: SchemaType, text: str) -> int:
         """The id of this schema, which is the subject's latest version now, if it was not before."""
         path = f"subjects/{quote(subject, safe='')}/versions"

@@ -21,15 +21,17 @@ from headgate.server.api.audit import audit_router
 from headgate.server.api.catalogs import catalogs_router
 from headgate.server.api.control import control_router
 from headgate.server.api.credentials import credentials_router
+from headgate.server.api.desired import desired_router
 from headgate.server.api.maintenance import maintenance_router
 from headgate.server.api.metadata import LakeMetadata, metadata_router
 from headgate.server.api.queries import queries_router
 from headgate.server.api.sql import sql_router
 from headgate.server.api.statements import statements_router
-from headgate.server.api.storage import storage_router
+from headgate.server.api.storage import StorageDesk, storage_router
 from headgate.server.api.tables import tables_router
 from headgate.server.api.topics import topics_router
 from headgate.server.callers import callers
+from headgate.server.desired import installation_of
 from headgate.server.doors import Doorkeeper, gate_of
 from headgate.server.driver import QueryDriver
 from headgate.server.failures import RESPONSES, answer_failures
@@ -91,7 +93,11 @@ def create_app(
     answer_failures(app)
     offsets = Offsets(runtime.kafka_access)
     tables = tables_router(store, topics, offsets, embedded)
-    scripts = executor(runtime, store, topics)
+    schemas = SchemaSource(runtime.registry_access)
+    declared = DeclaredTables(SqlObjects(store.engine), TopicTables(topics, schemas))
+    scripts = Executor(declared, Statements(store.engine), topics, schemas, runtime.settings.secret)
+    desk = StorageDesk(store, runtime.warehouse if embedded else None, used, places.forget)
+    installation = installation_of(runtime.settings, store, topics, offsets, schemas, declared, scripts, desk)
     routers = (
         control_router(found),
         tables,
@@ -108,8 +114,9 @@ def create_app(
         ),
         credentials_router(store),
         audit_router(audit),
-        storage_router(store, runtime.warehouse if embedded else None, used, places.forget),
+        storage_router(desk),
         catalogs_router(store, runtime.settings),
+        desired_router(installation, found),
     )
     check_declared(routers)
     for router in routers:
@@ -120,12 +127,6 @@ def create_app(
         app.include_router(router, prefix=path)
     app.include_router(operations_router(found, {"store": store.tables, **(checks or {})}, instance))
     return app
-
-
-def executor(runtime: Runtime, store: Store, topics: Topics) -> Executor:
-    schemas = SchemaSource(runtime.registry_access)
-    tables = DeclaredTables(SqlObjects(store.engine), TopicTables(topics, schemas))
-    return Executor(tables, Statements(store.engine), topics, schemas, runtime.settings.secret)
 
 
 def operations_router(found: Overview, checks: Mapping[str, Check], instance: str) -> APIRouter:

@@ -134,6 +134,10 @@ class Executor:
         self._check(script, dict(session))
         return [self._carry_out(one, session) for one in script]
 
+    def check(self, text: str) -> None:
+        """Raises InvalidRequest where `run` would refuse this script."""
+        self._check(parse_script(text), {})
+
     def ask(self, text: str, session: Mapping[str, str]) -> tuple[Asked, Plan | None]:
         """What one SELECT asks for; its plan, if it reads topics."""
         said: dict[str, str] = {}

@@ -10,6 +10,7 @@ from headgate.store.integrations import (
 from headgate.store.sql_objects import SqlObjects
 from headgate.store.statements import StatementRecord, Statements
 from headgate.store.store import ProcessRecord, Request, Store, TableRecord, TableStatus
+from headgate.store.worlds import WorldObject, Worlds
 
 __all__ = [
     "IntegrationRecord",
@@ -25,4 +26,6 @@ __all__ = [
     "Store",
     "TableRecord",
     "TableStatus",
+    "WorldObject",
+    "Worlds",
 ]

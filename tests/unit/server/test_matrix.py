@@ -187,7 +187,8 @@ def test_an_admin_of_everything_may_use_every_route_that_is_no_question_of_topic
     for route in routes:
         if route.about == "everything":
             answer = asked(client, route, SEEN, headers)
-            assert answer.status_code in (200, 404, 422), (route, answer.text)
+            # 503: what needs Kafka was let through, and nobody answers there.
+            assert answer.status_code in (200, 404, 422, 503), (route, answer.text)
 
 
 @pytest.mark.parametrize("role", [Role.READER, Role.WRITER])

@@ -61,13 +61,7 @@ def catalogs_router(store: Store, settings: Settings) -> APIRouter:
     def add(wanted: CatalogRequest, access: Asking) -> dict[str, Any]:
         """It is `Connected` once the first table of its format is there and the catalog has taken it."""
         access.note(f"catalog {wanted.name}")
-        options = parse_options(wanted.kind, wanted.options)
-        table_format = format_of(wanted.kind, wanted.format)
-        if options.secret is not None:
-            settings.secret(options.secret)  # a name that nobody knows is refused here
-        as_place(options, storages.get)  # and so is a storage without a role
-        said = options.model_dump(mode="json", by_alias=True, exclude_none=True)
-        integrations.add(wanted.name, wanted.kind, table_format, said)
+        add_catalog(settings, storages, integrations, wanted)
         return shown(integrations.get(wanted.name))
 
     @router.get("", summary="List the catalogs", **ADMINS)
@@ -106,6 +100,19 @@ def catalogs_router(store: Store, settings: Settings) -> APIRouter:
         return policy(record.kind, record.options, cluster, purpose, account, storages.get)
 
     return router
+
+
+def add_catalog(
+    settings: Settings, storages: Storages, integrations: Integrations, wanted: CatalogRequest
+) -> None:
+    """Keeps a catalog of which all that it names is known."""
+    options = parse_options(wanted.kind, wanted.options)
+    table_format = format_of(wanted.kind, wanted.format)
+    if options.secret is not None:
+        settings.secret(options.secret)  # a name that nobody knows is refused here
+    as_place(options, storages.get)  # and so is a storage without a role
+    said = options.model_dump(mode="json", by_alias=True, exclude_none=True)
+    integrations.add(wanted.name, wanted.kind, table_format, said)
 
 
 def publication(one: PublicationRecord) -> dict[str, Any]:

@@ -44,11 +44,58 @@ class StorageRequest(BaseModel):
 ADMINS = needs(Role.ADMIN, "everything")
 
 
-def storage_router(
-    store: Store, warehouse: str | None, used: Callable[[str], bool], changed: Callable[[], None]
-) -> APIRouter:
-    """`warehouse` is the embedded catalog's root, None with another; `used` tells whether it has tables
-    in a place; `changed` hears of each change."""
+class StorageDesk:
+    """Takes places up and forgets them. `warehouse` is the embedded catalog's root, None with another; `used`
+    tells whether it has tables in a place; `changed` hears of each change."""
+
+    def __init__(
+        self, store: Store, warehouse: str | None, used: Callable[[str], bool], changed: Callable[[], None]
+    ) -> None:
+        self.store = store
+        self._warehouse = warehouse
+        self._used = used
+        self._changed = changed
+        self._integrations = Storages(store.engine)
+
+    def add(self, place: Place) -> None:
+        """Once an object was written, read, listed and removed there."""
+        if (warehouse := self._warehouse) is None:
+            raise InvalidRequest(
+                "Storage integrations are for tables of the embedded catalog.",
+                "Give your own catalog its storage there, and Headgate's keys under `storage`.",
+            )
+        self._integrations.check_free(place)
+        if place.holds(warehouse) or f"{place.root}/".startswith(f"{warehouse.rstrip('/')}/"):
+            raise InvalidRequest(
+                f"{place.root} overlaps with the warehouse, {warehouse}.", "Choose another bucket or prefix."
+            )
+        probe(place)
+        self._integrations.add(place)
+        self._changed()
+        self.store.log(f"storage {place.name}", "added", place.root)
+
+    def remove(self, name: str) -> Place:
+        """One that nothing uses."""
+        place = self._integrations.get(name)
+        if catalogs := _catalogs(self.store, name):
+            raise InvalidRequest(
+                f"Catalogs are asked as the role of storage '{name}': {', '.join(catalogs)}.",
+                "Remove them first (`headgate catalog remove`).",
+            )
+        tables = _tables(self.store, name)
+        if tables or self._used(place.root):
+            which = ", ".join(tables) or "see the catalog"
+            raise InvalidRequest(
+                f"Storage '{name}' has tables: {which}.", "Disable them with --purge, or drop them, first."
+            )
+        self._integrations.remove(name)
+        self._changed()
+        self.store.log(f"storage {name}", "removed", place.root)
+        return place
+
+
+def storage_router(desk: StorageDesk) -> APIRouter:
+    store = desk.store
     router = APIRouter(prefix="/storage", tags=["storage"])
     integrations = Storages(store.engine)
 
@@ -56,21 +103,8 @@ def storage_router(
     def add(wanted: StorageRequest, access: Asking) -> dict[str, Any]:
         """An object is written, read, listed and removed there first. When that fails nothing is kept."""
         access.note(f"storage {wanted.name}")
-        if warehouse is None:
-            raise InvalidRequest(
-                "Storage integrations are for tables of the embedded catalog.",
-                "Give your own catalog its storage there, and Headgate's keys under `storage`.",
-            )
         place = wanted.place()
-        integrations.check_free(place)
-        if place.holds(warehouse) or f"{place.root}/".startswith(f"{warehouse.rstrip('/')}/"):
-            raise InvalidRequest(
-                f"{place.root} overlaps with the warehouse, {warehouse}.", "Choose another bucket or prefix."
-            )
-        probe(place)
-        integrations.add(place)
-        changed()
-        store.log(f"storage {place.name}", "added", place.root)
+        desk.add(place)
         return _shown(place)
 
     @router.get("", summary="List the places", **ADMINS)
@@ -87,22 +121,7 @@ def storage_router(
     @router.delete("/{name}", summary="Forget a place that has no tables", **ADMINS)
     def remove(name: str) -> dict[str, Any]:
         """What lies there stays there."""
-        place = integrations.get(name)
-        if catalogs := _catalogs(store, name):
-            raise InvalidRequest(
-                f"Catalogs are asked as the role of storage '{name}': {', '.join(catalogs)}.",
-                "Remove them first (`headgate catalog remove`).",
-            )
-        tables = _tables(store, name)
-        if tables or used(place.root):
-            which = ", ".join(tables) or "see the catalog"
-            raise InvalidRequest(
-                f"Storage '{name}' has tables: {which}.", "Disable them with --purge, or drop them, first."
-            )
-        integrations.remove(name)
-        changed()
-        store.log(f"storage {name}", "removed", place.root)
-        return _shown(place)
+        return _shown(desk.remove(name))
 
     @router.get("/{name}/policy", summary="What IAM must allow", **ADMINS)
     def policy(name: str, principal: str = SOMEBODY) -> dict[str, Any]:

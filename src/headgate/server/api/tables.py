@@ -42,8 +42,7 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
         access.note(f"table {spec.topic}")
         access.check_makes(spec.topic)
         _check_dead_letters(spec, access)
-        _not_dead_letters(spec, store)
-        _known_storage(spec, store, embedded)
+        check_wanted(spec, store, embedded)
         topic = topics.describe(spec.topic)
         if topic.internal:
             raise InvalidRequest(f"Topic '{spec.topic}' is internal: it cannot be a table.")
@@ -162,6 +161,12 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
         return {"token": token}
 
     return router
+
+
+def check_wanted(spec: TableSpec, store: Store, embedded: bool) -> None:
+    """Raises InvalidRequest for a table that cannot be beside those that are."""
+    _not_dead_letters(spec, store)
+    _known_storage(spec, store, embedded)
 
 
 def _known_storage(spec: TableSpec, store: Store, embedded: bool) -> None:
