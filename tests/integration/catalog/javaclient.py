@@ -9,7 +9,7 @@ from urllib.parse import urlparse
 import pyarrow as pa
 from pyarrow import parquet
 
-from headgate.catalog import catalog_properties
+from headgate.catalog.client import catalog_properties
 from headgate.jvm import Jvm
 from tests.integration.catalog.serving import ENGINE_KEY
 

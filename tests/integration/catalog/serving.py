@@ -15,7 +15,8 @@ from fastapi import FastAPI
 from headgate.access import Gate, LocalKeys
 from headgate.access.credentials import Credentials
 from headgate.access.tokens import Tokens
-from headgate.catalog import EmbeddedCatalog, catalog_router
+from headgate.catalog.embedded import EmbeddedCatalog
+from headgate.catalog.routes import catalog_router
 from headgate.config import Storage, load_settings
 from headgate.embedded.ports import LOOPBACK, free_port
 from headgate.jvm import Jvm

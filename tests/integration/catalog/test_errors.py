@@ -11,7 +11,8 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from headgate.access.peers import PEER
-from headgate.catalog import EmbeddedCatalog, catalog_router
+from headgate.catalog.embedded import EmbeddedCatalog
+from headgate.catalog.routes import catalog_router
 from headgate.jvm import Jvm
 from headgate.store import Store
 from tests.integration.catalog.raw import SCHEMA, RawTable, view

@@ -1,6 +1,6 @@
 """The properties that Iceberg's REST client is given."""
 
-from headgate.catalog import catalog_properties
+from headgate.catalog.client import catalog_properties
 
 
 def test_only_what_is_known_is_told() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from headgate.backoff import Backoff
-from headgate.engine import __main__ as engine
+from headgate.engine import main as engine
 
 
 class Failing:
