@@ -191,8 +191,9 @@ class Stream:
 
     def _read(self, table: str, iceberg: str | None) -> Iterator[tuple[str, Iterable[dict[str, Any]]]]:
         where = iceberg or self._runtime.iceberg
-        yield "DuckDB", read_duckdb(where, "local", table)
-        yield "PyIceberg", read_pyiceberg(where, "local", table)
+        namespace = self._runtime.settings.namespace
+        yield "DuckDB", read_duckdb(where, namespace, table)
+        yield "PyIceberg", read_pyiceberg(where, namespace, table)
 
 
 def _difference(found: Counter[Letter], expected: Counter[Letter]) -> str:
