@@ -1,5 +1,6 @@
 """What tests share: one broker and one small JVM for the whole run, ended with it."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -144,6 +145,12 @@ def tables_end_with_their_module() -> Iterator[None]:
             # The engine may be about to remove one that was disabled.
             with suppress(NotFound):
                 one.store.remove_table(record.spec.topic)
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and test items, which stay to the end, out of every search for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:
