@@ -130,6 +130,8 @@ class Drill:
         self.ending: dict[str, tuple[list[str], bool]] = {}
         self._sent: Counter[tuple[str, int]] = Counter()
         self._parsed = fastavro.parse_schema(SCHEMA)
+        # Of what statements write, by id.
+        self._written: dict[int, Any] = {}
         self._ids: dict[str, int] = {}
         self._producer = self._new_producer()
 
@@ -353,8 +355,10 @@ class Drill:
         return committed_records(kafka, topic, places, idle_seconds=None)
 
     def _decode(self, data: bytes) -> Mapping[str, Any]:
-        schema = json.loads(self.schemas.schema(int.from_bytes(data[1:5], "big")).text)
-        read: Any = fastavro.schemaless_reader(io.BytesIO(data[5:]), fastavro.parse_schema(schema), None)
+        number = int.from_bytes(data[1:5], "big")
+        if number not in self._written:
+            self._written[number] = fastavro.parse_schema(json.loads(self.schemas.schema(number).text))
+        read: Any = fastavro.schemaless_reader(io.BytesIO(data[5:]), self._written[number], None)
         return read  # type: ignore[no-any-return]
 
     def send_after(self) -> None:

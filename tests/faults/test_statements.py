@@ -77,10 +77,13 @@ class Feed:
 
 def committed(services: Services, schemas: SchemaSource, topic: str) -> list[dict[str, Any]]:
     found: list[Any] = []
+    parsed: dict[int, Any] = {}
     for message in committed_records(services.runtime.kafka, topic, {0: 0, 1: 0}, idle_seconds=None):
         data = bytes(message.value() or b"")
-        parsed = fastavro.parse_schema(json.loads(schemas.schema(int.from_bytes(data[1:5], "big")).text))
-        found.append(fastavro.schemaless_reader(io.BytesIO(data[5:]), parsed, None))
+        number = int.from_bytes(data[1:5], "big")
+        if number not in parsed:
+            parsed[number] = fastavro.parse_schema(json.loads(schemas.schema(number).text))
+        found.append(fastavro.schemaless_reader(io.BytesIO(data[5:]), parsed[number], None))
     return found
 
 

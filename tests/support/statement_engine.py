@@ -61,7 +61,7 @@ def main() -> int:
             schemas,
             job_of,
             settings.checkpoints,
-            settings.statements.model_copy(update={"interval": 0.1, "tasks": 2, "max_batch_rows": 2000}),
+            settings.statements.model_copy(update={"interval": 0.5, "tasks": 2, "max_batch_rows": 2000}),
         )
         store.beat("engine", instance, os.getpid(), "ready")
         loop.run(stop)
