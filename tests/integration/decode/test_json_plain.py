@@ -5,7 +5,6 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 
 from headgate.decode.json_plain import (
@@ -253,7 +252,6 @@ def test_debezium_without_schema(spark: SparkSession) -> None:
     assert found.value == {"before": None, "after": after, "source": {"lsn": 2**62}, "op": "c"}
 
 
-@pytest.mark.parametrize("body", [b"{}", b'{"schema":1,"payload":{}}'])
-def test_what_is_no_envelope_is_not_exact(spark: SparkSession, body: bytes) -> None:
-    [found] = read(spark, ConnectJsonReader(ENVELOPE), [body])
-    assert found.problem == "has another embedded schema than the first message"
+def test_what_is_no_envelope_is_not_exact(spark: SparkSession) -> None:
+    found = read(spark, ConnectJsonReader(ENVELOPE), [b"{}", b'{"schema":1,"payload":{}}'])
+    assert [row.problem for row in found] == ["has another embedded schema than the first message"] * 2
