@@ -104,7 +104,7 @@ def test_a_job_that_ends_closes_all_that_was_there_and_is_completed(bench: Bench
     check()
     with pytest.raises(InvalidRequest, match="is completed") as refused:
         jobs.statements.want(names[0], "running")
-    assert "create it anew" in refused.value.remedy
+    assert "create it again" in refused.value.remedy
     wait_for("no files", lambda: not list(jobs.checkpoints.glob("*/result-*")))
     jobs.statements.want(names[0], "deleted")
     with jobs.engine():
