@@ -118,7 +118,7 @@ class Client:
         return self._call("DELETE", path, parameters)
 
     @contextmanager
-    def lines(self, *path: str, body: Any = None) -> Iterator[Iterator[str]]:
+    def lines(self, *path: str, body: Any = None, **parameters: Any) -> Iterator[Iterator[str]]:
         """The lines of an answer that may never end, as they come; gone with the block. With a body it is
         posted."""
         import httpx
@@ -127,7 +127,7 @@ class Client:
         try:
             limits = httpx.Timeout(TIMEOUT_SECONDS, read=None)
             method = "GET" if body is None else "POST"
-            with self._http.stream(method, url, json=body, timeout=limits) as answer:
+            with self._http.stream(method, url, params=parameters, json=body, timeout=limits) as answer:
                 if not answer.is_success:
                     answer.read()
                     raise error_of(answer)

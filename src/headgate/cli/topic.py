@@ -3,15 +3,14 @@
 import json as jsons
 import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from headgate.cli.access import kafka_access, registry_access
-from headgate.cli.client import Client, DataOption, JsonOption, connect
+from headgate.cli.client import DataOption, JsonOption
 from headgate.cli.output import print_fields, print_json, print_table, printable, say
-from headgate.errors import InvalidRequest, NotFound
+from headgate.cli.topics import topic_source
+from headgate.errors import InvalidRequest
 
 app = typer.Typer(help="Kafka's topics.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -30,16 +29,13 @@ def list_topics(
     json: JsonOption = False,
 ) -> None:
     """All topics."""
-    from headgate.kafka import Topics
-
-    with connect(data) as client:
-        found = Topics(kafka_access(client, data)).list(internal)
+    with topic_source(data) as topics:
+        found = topics.list(internal)
     if json:
-        print_json([{"name": t.name, "id": t.id, "partitions": len(t.partitions)} for t in found])
+        print_json(found)
     else:
-        print_table(
-            "Topics", ("TOPIC", "PARTITIONS", "ID"), [(t.name, len(t.partitions), t.id) for t in found]
-        )
+        rows = [(topic["name"], topic["partitions"], topic["id"]) for topic in found]
+        print_table("Topics", ("TOPIC", "PARTITIONS", "ID"), rows)
 
 
 @app.command()
@@ -56,19 +52,16 @@ def create(
     json: JsonOption = False,
 ) -> None:
     """Make a topic."""
-    from headgate.kafka import Topics
-    from headgate.kafka.topics import BROKER_DEFAULT, check_not_reserved
+    from headgate.kafka.topics import check_not_reserved
 
     check_not_reserved(name)
     settings = dict(parse_setting(text) for text in config or [])
-    with connect(data) as client:
-        topics = Topics(kafka_access(client, data))
-        copies = BROKER_DEFAULT if replication is None else replication
-        found = topics.create(name, partitions, copies, settings)
+    with topic_source(data) as topics:
+        made = topics.create(name, partitions, replication, settings)
     if json:
-        print_json({"name": found.name, "id": found.id, "partitions": len(found.partitions)})
+        print_json(made)
     else:
-        say(f"{name} is created, with {len(found.partitions)} partitions")
+        say(f"{name} is created, with {made['partitions']} partitions")
 
 
 def parse_setting(text: str) -> tuple[str, str]:
@@ -81,8 +74,8 @@ def parse_setting(text: str) -> tuple[str, str]:
 @app.command()
 def describe(name: NameArgument, data: DataOption = None, json: JsonOption = False) -> None:
     """A topic's partitions with their offsets, what was set on it, and the table it is."""
-    with connect(data) as client:
-        found = _describe(client, data, name)
+    with topic_source(data) as topics:
+        found = topics.describe(name)
     if json:
         print_json(found)
         return
@@ -99,31 +92,6 @@ def describe(name: NameArgument, data: DataOption = None, json: JsonOption = Fal
     print_table("Partitions", ("PARTITION", "EARLIEST", "END"), rows)
 
 
-def _describe(client: Client, data: Path | None, name: str) -> dict[str, Any]:
-    from headgate.kafka import Offsets, Topics
-    from headgate.model import Start, StartKind
-
-    kafka = kafka_access(client, data)
-    topics, offsets = Topics(kafka), Offsets(kafka)
-    topic = topics.describe(name)
-    earliest = offsets.start_offsets(Start(StartKind.EARLIEST), topic)
-    ends = offsets.start_offsets(Start(StartKind.LATEST), topic)
-    return {
-        "name": topic.name,
-        "id": topic.id,
-        "table": _table_state(client, name),
-        "config": topics.config_overrides(name),
-        "partitions": [{"partition": p, "earliest": earliest[p], "end": ends[p]} for p in topic.partitions],
-    }
-
-
-def _table_state(client: Client, name: str) -> str | None:
-    try:
-        return str(client.get("tables", name)["state"])
-    except NotFound:
-        return None
-
-
 @app.command()
 def consume(
     name: NameArgument,
@@ -137,26 +105,10 @@ def consume(
 ) -> None:
     """Show a topic's committed records, one a line, decoded with the schema registry."""
     from headgate.config import parse_duration
-    from headgate.kafka import Offsets, Topics
-    from headgate.kafka.readable import Reader, WriterSchema
-    from headgate.kafka.records import committed_records
-    from headgate.model import Start, StartKind
-    from headgate.registry.client import SchemaSource
 
     seconds = parse_duration(timeout)
-    with connect(data) as client:
-        kafka, registry = kafka_access(client, data), registry_access(client, data)
-    topic = Topics(kafka).describe(name)
-    offsets = Offsets(kafka).start_offsets(Start(StartKind(start.value)), topic)
-    with SchemaSource(registry) as schemas:
-
-        def schema_of(schema_id: int) -> WriterSchema:
-            found = schemas.schema(schema_id)
-            return WriterSchema(found.type.value, found.text)
-
-        reader = Reader(schema_of)
-        for message in committed_records(kafka, name, offsets, limit, seconds):
-            record = reader.record(message)
+    with topic_source(data) as topics:
+        for record in topics.records(name, start.value, limit, seconds):
             typer.echo(one_line(record) if json else record_line(record))
 
 
@@ -178,16 +130,14 @@ def delete(
     data: DataOption = None,
 ) -> None:
     """Delete a topic and the records in it. A table made of it stays, and stops growing."""
-    from headgate.kafka import Topics
     from headgate.kafka.topics import check_not_reserved
 
     check_not_reserved(name)
-    with connect(data) as client:
-        topics = Topics(kafka_access(client, data))
-    topics.describe(name)
-    if not yes:
-        _confirm(name)
-    topics.delete(name)
+    with topic_source(data) as topics:
+        topics.describe(name)
+        if not yes:
+            _confirm(name)
+        topics.delete(name)
     say(f"{name} is deleted")
 
 

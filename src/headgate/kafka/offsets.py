@@ -88,6 +88,11 @@ class Offsets:
             case _:
                 assert_never(start.kind)
 
+    def reach(self, topic: Topic) -> list[dict[str, int]]:
+        """From where to where each partition can be read, by its number."""
+        earliest, ends = self._of(topic, self.earliest([topic])), self._of(topic, self.stable_ends([topic]))
+        return [{"partition": p, "earliest": earliest[p], "end": ends[p]} for p in topic.partitions]
+
     def record_size_sample(self, topic: Topic, offsets: Mapping[int, int], records: int = 200) -> float:
         """Mean bytes (key, value, headers) of up to that many records from these offsets on; 0.0 if none.
 

@@ -25,6 +25,7 @@ from headgate.server.api.desired import desired_router
 from headgate.server.api.maintenance import maintenance_router
 from headgate.server.api.metadata import LakeMetadata, metadata_router
 from headgate.server.api.queries import queries_router
+from headgate.server.api.records import records_router
 from headgate.server.api.sql import sql_router
 from headgate.server.api.statements import statements_router
 from headgate.server.api.storage import StorageDesk, storage_router
@@ -98,6 +99,7 @@ def create_app(
     scripts = Executor(declared, Statements(store.engine), topics, schemas, runtime.settings.secret)
     desk = StorageDesk(store, runtime.warehouse if embedded else None, used, places.forget)
     installation = installation_of(runtime.settings, store, topics, offsets, schemas, declared, scripts, desk)
+    describe_caller = callers(runtime.settings.limits, gate, embedded)
     routers = (
         control_router(found),
         tables,
@@ -110,8 +112,9 @@ def create_app(
             scripts,
             QueryDriver(store, secret(runtime.data, "connect")),
             store,
-            callers(runtime.settings.limits, gate, embedded),
+            describe_caller,
         ),
+        records_router(runtime.kafka_access, schemas, describe_caller),
         credentials_router(store),
         audit_router(audit),
         storage_router(desk),

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from headgate.access import Role
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import BROKER_DEFAULT, Topics, check_not_reserved, no_such_topic
-from headgate.model import Start, StartKind, Topic
+from headgate.model import Topic
 from headgate.server.access import Access, Asking, needs
 from headgate.store import Store
 
@@ -53,10 +53,7 @@ def topics_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
         topic = topics.describe(name)
         if not _sees(access, topic):
             raise no_such_topic(name)
-        earliest = offsets.start_offsets(Start(StartKind.EARLIEST), topic)
-        ends = offsets.start_offsets(Start(StartKind.LATEST), topic)
-        reach = [{"partition": p, "earliest": earliest[p], "end": ends[p]} for p in topic.partitions]
-        return _topic(topic) | {"config": topics.config_overrides(name), "offsets": reach}
+        return _topic(topic) | {"config": topics.config_overrides(name), "offsets": offsets.reach(topic)}
 
     @router.delete(
         "/{name}",
