@@ -169,11 +169,16 @@ def test_a_schema_of_others_is_not_told_by_its_id(shop: Shop) -> None:
         ("writer", "DROP TABLE `{orders}`", 403),
         ("writer", "DROP TABLE `{salaries}`", 404),
         ("writer", "DROP TABLE IF EXISTS `{salaries}`; DROP VIEW IF EXISTS `{salaries}`", 200),
-        ("writer", "SET 'sql.tables.initial-offset-from' = 'nobody'; INSERT INTO `{orders}` SELECT 1", 404),
+        (
+            "writer",
+            "SET '{take}' = 'no'; CREATE TABLE `{prefix}.shop.z` AS {all}",
+            404,
+        ),
     ],
 )
 def test_sql_reads_and_writes_what_its_caller_may(shop: Shop, role: str, sql: str, status: int) -> None:
     names = {"prefix": shop.prefix, "orders": shop.orders, "salaries": shop.salaries}
+    names |= {"all": f"SELECT id FROM `{shop.orders}`", "take": "sql.tables.initial-offset-from"}
     with shop.http(shop.client(role)) as http:
         answer = http.post("/api/v1/sql", json={"sql": sql.format(**names)})
     assert answer.status_code == status, answer.text
@@ -221,9 +226,13 @@ def test_a_writer_runs_statements_over_what_it_reads_into_what_it_writes(shop: S
         assert writer.post(f"/api/v1/statements/{name}/stop").status_code == 202
         reset = writer.post(f"/api/v1/statements/{name}/reset", json={"from": "earliest"})
         assert reset.status_code == 403
-        taken = f"SET 'sql.tables.initial-offset-from' = '{name}'; INSERT INTO `{shop.orders}` SELECT 1"
-        with shop.http(shop.client("writer", f"writer:local:{shop.orders}")) as narrow:
-            assert narrow.post("/api/v1/sql", json={"sql": taken}).status_code == 404
+        other_target = f"{shop.prefix}.shop.other"
+        again = f"CREATE TABLE `{other_target}` AS SELECT id FROM `{shop.orders}`"
+        taken = f"SET 'sql.tables.initial-offset-from' = '{name}'; {again}"
+        grants = (f"writer:local:{shop.orders}", f"writer:local:{other_target}")
+        with shop.http(shop.client("writer", *grants)) as narrow:
+            refused = narrow.post("/api/v1/sql", json={"sql": taken})
+            assert (refused.status_code, "There is no statement" in refused.text) == (404, True)
         assert writer.delete(f"/api/v1/statements/{name}").status_code == 202
         assert reader.post("/api/v1/sql", json={"sql": f"DROP TABLE `{target}`"}).status_code == 403
     with shop.http(shop.client("admin")) as admin:
