@@ -1,4 +1,5 @@
-"""Tables in S3: the warehouse itself, and a named storage that is reached by way of a role."""
+"""All of Headgate with its state in Postgres and its tables in S3: the warehouse itself, and named storages
+that are reached by way of a role."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,11 +13,13 @@ from pyiceberg.catalog import load_catalog
 from scripts.readers import duckdb_with
 from tests.e2e import sealed
 from tests.e2e.commands import refused, shown
+from tests.e2e.feed import Feed
 from tests.e2e.sealed import Sealed
 from tests.support.glue import REGION, Glue, glue_server
 from tests.support.keyed import Keyed
 from tests.support.ledger import canonical, rows_of
 from tests.support.object_store import KEY, ROLE, SECRET, ObjectStore, object_store
+from tests.support.postgres import PASSWORD, postgres
 from tests.support.services import wait_for
 from tests.support.stack import Stack
 
@@ -45,10 +48,23 @@ def aws() -> Iterator[Glue]:
 
 
 @pytest.fixture(scope="module")
-def stack(lake: ObjectStore, aws: Glue, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def database() -> Iterator[str]:
+    """A Postgres for control state and catalog, whose password is in the environment alone."""
+    with postgres() as url, pytest.MonkeyPatch.context() as patch:
+        # The tests open the control state themselves, too.
+        patch.setenv("PGPASSWORD", PASSWORD)
+        yield url.replace(f":{PASSWORD}", "")
+
+
+@pytest.fixture(scope="module")
+def stack(
+    database: str, lake: ObjectStore, aws: Glue, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stack]:
     data = tmp_path_factory.mktemp("storage") / "data"
     more = {
         **lake.environment,
+        "HEADGATE_STORE__URL": database,
+        "HEADGATE_CATALOG__DATABASE": database,
         "AWS_ENDPOINT_URL_STS": aws.url,
         "HEADGATE_CATALOG__WAREHOUSE": f"s3://{LAKE}/warehouse",
         "HEADGATE_PUBLICATION__INTERVAL": "0.5s",
@@ -307,6 +323,28 @@ def test_a_place_that_cannot_be_used_is_not_kept(stack: Stack, lake: ObjectStore
     assert "no storage 'gone'" in refused(stack, "table", "enable", "s3.nowhere", "--storage", "gone")
 
 
-def test_secrets_are_in_no_log(stack: Stack) -> None:
-    files = [file for file in stack.data.rglob("*") if file.is_file() and "warehouse" not in file.parts]
-    assert not [file for file in files if SECRET.encode() in file.read_bytes()]
+def test_statements_in_postgres(stack: Stack) -> None:
+    feed = Feed(stack.runtime, "pg.readings", partitions=2)
+    feed.send(20)
+    stack.run(
+        "sql",
+        "-e",
+        "SET 'client.statement-name' = 'counting';"
+        "CREATE TABLE readings_counted WITH ('changelog.mode' = 'retract') AS "
+        f"SELECT COUNT(*) AS readings FROM `{feed.topic}`",
+    )
+    assert [one["name"] for one in stack.json("statement", "list")] == ["counting"]
+    # Which topics take rows back is a question to the database.
+    assert "'retract'" in refused(stack, "table", "enable", "readings_counted")
+    stack.run("statement", "delete", "counting")
+
+
+def test_secrets_are_in_no_file(stack: Stack) -> None:
+    files = [file for file in stack.data.parent.rglob("*") if file.is_file()]
+    assert files
+    assert not [
+        file
+        for file in files
+        if any(secret in file.read_bytes() for secret in (SECRET.encode(), PASSWORD.encode()))
+    ]
+    assert not [file for file in files if file.suffix == ".db"], "state is in Postgres"
