@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test-setup demo archives test integration unit-coverage integration-of-sql integration-of-parts e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
+.PHONY: help setup test-setup demo archives test integration unit-coverage integration-of-sql integration-and-stacks e2e e2e-on-one-stack faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -42,9 +42,12 @@ archives: test-setup .jars/.archives    ## have JVMs write down their classes: e
 	@$(BIN)/python scripts/archives.py
 	@touch $@
 
+# `unit-coverage` says how much of the code the unit tests reach, and takes a quarter more.
+UNIT ?= unit
+
 test: test-setup archives    ## everything that CI runs: checks, unit, integration, end to end, faults
-	@$(MAKE) --no-print-directory --jobs=2 check unit-coverage
-	@$(MAKE) --no-print-directory --jobs=4 integration-of-sql integration-of-parts e2e faults
+	@$(MAKE) --no-print-directory --jobs=2 check $(UNIT)
+	@$(MAKE) --no-print-directory --jobs=4 integration-of-sql integration-and-stacks e2e-on-one-stack faults
 
 unit-coverage: test-setup
 	@$(BIN)/python -m coverage erase
@@ -55,7 +58,7 @@ unit-coverage: test-setup
 # Four lanes side by side, each about as long as the others: much of each is waiting, for processes to start and
 # for records to come through. What `make services` keeps is for `make one`: these start everything themselves, as
 # CI does.
-test integration integration-of-tables integration-of-parts e2e faults soak: export TEST_WARM :=
+test integration integration-of-sql integration-and-stacks e2e e2e-on-one-stack faults soak: export TEST_WARM :=
 
 integration: test-setup    ## one part each with the real thing it talks to
 	@$(BIN)/python -m pytest tests/integration
@@ -65,8 +68,14 @@ OF_SQL := $(addprefix tests/integration/,sql statements)
 integration-of-sql: test-setup
 	@$(BIN)/python -m pytest $(OF_SQL)
 
-integration-of-parts: test-setup
-	@$(BIN)/python -m pytest tests/integration $(addprefix --ignore=,$(OF_SQL))
+# Tests end to end that start all of Headgate for themselves: they may run anywhere.
+OF_STACKS := $(addprefix tests/e2e/,test_access.py test_restart.py)
+
+integration-and-stacks: test-setup
+	@$(BIN)/python -m pytest tests/integration $(OF_STACKS) $(addprefix --ignore=,$(OF_SQL))
+
+e2e-on-one-stack: test-setup
+	@$(BIN)/python -m pytest tests/e2e $(addprefix --ignore=,$(OF_STACKS))
 
 e2e: test-setup       ## `headgate up` and the commands a user types
 	@$(BIN)/python -m pytest tests/e2e
