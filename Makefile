@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test-setup demo archives test integration unit-coverage integration-of-sql integration-and-stacks e2e e2e-on-one-stack faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
+.PHONY: help setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -47,7 +47,7 @@ UNIT ?= unit
 
 test: test-setup archives    ## everything that CI runs: checks, unit, integration, end to end, faults
 	@$(MAKE) --no-print-directory --jobs=2 check $(UNIT)
-	@$(MAKE) --no-print-directory --jobs=4 integration-of-sql integration-and-stacks e2e-on-one-stack faults
+	@$(MAKE) --no-print-directory --jobs=4 lane-of-sql lane-of-parts lane-of-stacks lane-of-kills
 
 unit-coverage: test-setup
 	@$(BIN)/python -m coverage erase
@@ -55,27 +55,29 @@ unit-coverage: test-setup
 	@$(BIN)/python -m coverage combine --quiet
 	@echo "coverage: the unit tests reach $$($(BIN)/python -m coverage report --format=total) % of the lines in src"
 
-# Four lanes side by side, each about as long as the others: much of each is waiting, for processes to start and
-# for records to come through. What `make services` keeps is for `make one`: these start everything themselves, as
-# CI does.
-test integration integration-of-sql integration-and-stacks e2e e2e-on-one-stack faults soak: export TEST_WARM :=
+# Four lanes side by side: much of each is waiting, for processes to start and for records to come through. What
+# the last one does alone is time in which a core idles, so each has about as many processor seconds as the others
+# (`make test-times` tells), and two files that start all of Headgate for themselves are where there is room. What
+# `make services` keeps is for `make one`: these start everything themselves, as CI does.
+test integration e2e faults lane-of-sql lane-of-parts lane-of-stacks lane-of-kills soak: export TEST_WARM :=
 
 integration: test-setup    ## one part each with the real thing it talks to
 	@$(BIN)/python -m pytest tests/integration
 
-OF_SQL := $(addprefix tests/integration/,sql statements)
+LANE_OF_SQL := $(addprefix tests/integration/,sql statements maintain) tests/e2e/test_access.py
+LANE_OF_KILLS := tests/faults tests/e2e/test_restart.py
 
-integration-of-sql: test-setup
-	@$(BIN)/python -m pytest $(OF_SQL)
+lane-of-sql: test-setup
+	@$(BIN)/python -m pytest $(LANE_OF_SQL)
 
-# Tests end to end that start all of Headgate for themselves: they may run anywhere.
-OF_STACKS := $(addprefix tests/e2e/,test_access.py test_restart.py)
+lane-of-parts: test-setup
+	@$(BIN)/python -m pytest tests/integration $(addprefix --ignore=,$(LANE_OF_SQL))
 
-integration-and-stacks: test-setup
-	@$(BIN)/python -m pytest tests/integration $(OF_STACKS) $(addprefix --ignore=,$(OF_SQL))
+lane-of-stacks: test-setup
+	@$(BIN)/python -m pytest tests/e2e $(addprefix --ignore=,$(LANE_OF_SQL) $(LANE_OF_KILLS))
 
-e2e-on-one-stack: test-setup
-	@$(BIN)/python -m pytest tests/e2e $(addprefix --ignore=,$(OF_STACKS))
+lane-of-kills: test-setup
+	@$(BIN)/python -m pytest $(LANE_OF_KILLS)
 
 e2e: test-setup       ## `headgate up` and the commands a user types
 	@$(BIN)/python -m pytest tests/e2e
