@@ -162,7 +162,7 @@ def test_a_reader_sees_what_it_may_until_it_is_revoked(guarded: Guarded) -> None
 
 
 def test_commands_from_elsewhere(guarded: Guarded, tmp_path: Path) -> None:
-    def run(client: tuple[str, str]) -> "subprocess.CompletedProcess[str]":
+    def run(client: tuple[str, str], *command: str) -> "subprocess.CompletedProcess[str]":
         environment = {
             **os.environ,
             "HEADGATE_URL": guarded.public,
@@ -170,15 +170,19 @@ def test_commands_from_elsewhere(guarded: Guarded, tmp_path: Path) -> None:
             "HEADGATE_CLIENT_ID": client[0],
             "HEADGATE_CLIENT_SECRET": client[1],
         }
-        command = [HEADGATE, "table", "list", "--json"]
+        arguments = [HEADGATE, *(command or ("table", "list", "--json"))]
         return subprocess.run(
-            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+            arguments, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
         )
 
     done = run(guarded.credential("boss", "--role", "admin"))
     assert done.returncode == 0, done.stderr
     assert [one["topic"] for one in json.loads(done.stdout)] == ["shop.payments"]
-    refused = run(guarded.credential("guest", "--role", "reader"))
+    guest = guarded.credential("guest", "--role", "reader", "--table", "shop.*")
+    assert [one["topic"] for one in json.loads(run(guest).stdout)] == ["shop.payments"]
+    stranger = guarded.credential("stranger", "--role", "admin", "--table", "other.*")
+    assert json.loads(run(stranger).stdout) == []
+    refused = run(guest, "table", "suspend", "shop.payments")
     assert refused.returncode == 1
     assert "may not do this" in refused.stderr
     wrong = run(("hg0000000000000000", "wrong"))
@@ -204,7 +208,7 @@ def test_no_secret_is_anywhere(guarded: Guarded) -> None:
         "/", "/metrics", "/healthz", "/registry/subjects", "/registry/schemas/ids/1", "/api/v1/status",
         "/api/v1/events?limit=1000", "/api/v1/credentials", "/api/v1/tables", "/api/v1/tables/shop.payments",
         "/api/v1/catalogs", "/api/v1/storage", "/iceberg/v1/config", "/iceberg/v1/namespaces/local/tables",
-        of_table, f"{of_table}/credentials",
+        of_table, f"{of_table}/credentials", "/api/v1/audit?limit=1000",
     ):  # fmt: skip
         answer = guarded.elsewhere(path, auth=admin)
         assert answer.status_code == 200, path

@@ -53,25 +53,35 @@ class Results:
         """Waits while too much is unread. Raises Closed when no more is wanted."""
         if self.is_full or self._finished.is_set() or not self.is_wanted:
             raise Closed
-        self.charge(1, self._line({"op": op, "row": row}))
+        line = _line({"op": op, "row": row})
+        self._check_limits(1, len(line))
+        self._wait(line)
+        self._count(1, len(line))
         if self._limit is not None and op != INSERT:
             self._changes = True
             told = json.dumps([row[name] for name in self._key])
             (self._there.discard if op == DELETE else self._there.add)(told)
 
     def charge(self, rows: int, size: int) -> None:
-        """Counts what is given. Raises LimitReached where that is more than the caller may have."""
-        self.rows += rows
-        self._given += size
+        """Counts what is to be given. Raises LimitReached where that is more than the caller may have."""
+        self._check_limits(rows, size)
+        self._count(rows, size)
+
+    def _check_limits(self, rows: int, size: int) -> None:
         caller = self._caller
         if caller is None:
             return
-        for name, count, most in (("rows", self.rows, caller.rows), ("bytes", self._given, caller.bytes)):
+        given = (("rows", self.rows + rows, caller.rows), ("bytes", self._given + size, caller.bytes))
+        for name, count, most in given:
             if most and count > most:
                 raise LimitReached(
                     f"The query gives more than {most} {name}, the limit for {caller.name}.",
                     f"Ask for less, or raise {caller.limits}.{name}.",
                 )
+
+    def _count(self, rows: int, size: int) -> None:
+        self.rows += rows
+        self._given += size
 
     def flush(self) -> None:
         """What is there is to be seen now."""
@@ -132,19 +142,15 @@ class Results:
         """No more rows; who reads is told the end."""
         self._cancelled.set()
 
-    def _line(self, content: Mapping[str, Any]) -> int:
-        """Its length."""
-        line = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    def _wait(self, line: bytes) -> None:
         self._waiting.append(line)
         self._size += len(line)
         if self._size >= PIECE_BYTES:
             self.flush()
-        return len(line)
 
     def _last(self, content: Mapping[str, Any]) -> None:
         """Who has gone does not wait for it; who does not read is not waited for any longer than so."""
-        line = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-        last = b"".join([*self._waiting, line])
+        last = b"".join([*self._waiting, _line(content)])
         self._waiting, self._size = [], 0
         deadline = time.monotonic() + LAST_SECONDS
         for piece in (last, None):
@@ -163,6 +169,10 @@ class Results:
                 continue
             return
         raise Closed
+
+
+def _line(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def _first_line(error: Exception) -> str:

@@ -2,12 +2,14 @@
 
 import json
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from headgate.adhoc.results import PIECE_BYTES, PIECES, Closed, Results
-from headgate.errors import StatementFailed
+from headgate.errors import LimitReached, StatementFailed
+from headgate.statements.asking import Caller
 from tests.support.services import wait_for
 
 
@@ -24,6 +26,25 @@ def test_lines_come_in_order_and_the_last_says_so() -> None:
     assert [line["row"]["n"] for line in rows] == [0, 1, 2]
     assert rows[0] == {"op": "insert", "row": {"n": 0, "text": "Sète"}}
     assert (end["op"], end["state"], end["rows"], end["files"]) == ("end", "Completed", 3, 2)
+
+
+READER = Caller("'reader'", "hg1", limits="limits.reader")
+
+
+@pytest.mark.parametrize(
+    ("caller", "name", "most", "rows"),
+    [(replace(READER, rows=2), "rows", 2, 2), (replace(READER, bytes=100), "bytes", 100, 3)],
+)
+def test_a_caller_gets_no_more_than_it_may(caller: Caller, name: str, most: int, rows: int) -> None:
+    results = Results(caller=caller)
+    for number in range(rows):
+        results.row("insert", {"n": number})
+    with pytest.raises(LimitReached, match=rf"{most} {name}.*'reader'.*limits\.reader\.{name}") as refusal:
+        results.row("insert", {"n": rows})
+    results.fail(refusal.value)
+    *given, end = read(results)
+    assert [line["row"]["n"] for line in given] == list(range(rows))
+    assert (end["op"], end["error"]) == ("error", "LimitReached")
 
 
 def test_of_rows_that_change_those_that_are_there_are_counted() -> None:

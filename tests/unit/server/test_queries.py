@@ -1,5 +1,6 @@
 """Queries by API: what is refused before a driver is wanted, and what a driver's door gives is passed on."""
 
+import base64
 import json
 import os
 from collections.abc import Iterator
@@ -10,9 +11,12 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.testclient import TestClient
 
+from headgate.access.credentials import Credentials
+from headgate.access.roles import Grant
 from headgate.adhoc.app import Door
 from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import secret
+from headgate.model import TableSpec
 from headgate.store import Store
 
 QUERIES = "/api/v1/queries"
@@ -54,8 +58,18 @@ def seen(runtime: Runtime, store: Store) -> Iterator[list[Any]]:
         asked.append((request.headers["authorization"], await request.json()))
         return {"id": "one"}
 
+    @app.get("/queries")
+    async def listed() -> list[dict[str, Any]]:
+        return [{"id": "one", "owner": "somebody"}]
+
+    @app.delete("/queries/{name}", status_code=204)
+    async def cancel(name: str, owner: str | None = None) -> None:
+        asked.append(("delete", owner))
+
     @app.get("/queries/{name}/rows")
-    async def rows(name: str) -> Any:
+    async def rows(name: str, owner: str | None = None) -> Any:
+        if name == "one":
+            asked.append(("rows", owner))
         if name not in ("one", "torn"):
             told = {"error": "NotFound", "message": f"There is no query '{name}'.", "remedy": ""}
             return JSONResponse(told, 404)
@@ -78,13 +92,80 @@ def test_what_a_driver_gives_is_passed_on(client: TestClient, seen: list[Any], r
     made = client.post(QUERIES, json={"sql": "SELECT n FROM lake.local.a"})
     assert made.status_code == 201
     assert made.json() == {"id": "one", "kind": "lake", "columns": None, "key": None, "warnings": []}
-    ((token, asked),) = seen
+    token, asked = seen[0]
     assert token == f"Bearer {secret(runtime.data, 'connect')}"
     assert (asked["kind"], asked["sql"]) == ("lake", "SELECT n FROM lake.local.a")
     answer = client.get(f"{QUERIES}/one/rows")
     assert answer.headers["content-type"] == "application/x-ndjson"
     assert [json.loads(line)["op"] for line in answer.text.splitlines()] == ["insert", "end"]
     assert client.get(f"{QUERIES}/other/rows").json()["error"] == "NotFound"
+
+
+def login(store: Store, *grants: str) -> tuple[str, dict[str, str]]:
+    made, key = Credentials(store.engine).create("notebook", [Grant.parse(text) for text in grants])
+    shown = base64.b64encode(f"{made.client_id}:{key}".encode()).decode()
+    return made.client_id, {"Authorization": f"Basic {shown}"}
+
+
+@pytest.mark.parametrize(
+    ("grants", "section"),
+    [(["reader:local:shop.*"], "reader"), (["reader", "writer:sandbox"], "writer"), (["admin:x"], "admin")],
+)
+def test_the_driver_is_told_who_asks_and_how_much_they_get(
+    client: TestClient, seen: list[Any], store: Store, runtime: Runtime, grants: list[str], section: str
+) -> None:
+    client_id, headers = login(store, *grants)
+    body = {"sql": "SELECT n FROM lake.local.a"}
+    assert client.post(QUERIES, json=body, headers=headers).status_code == 201
+    caller = seen[0][1]["caller"]
+    token = caller.pop("token")
+    most = getattr(runtime.settings.limits, section)
+    assert caller == {
+        "name": "'notebook'",
+        "id": client_id,
+        "rows": most.rows,
+        "bytes": most.bytes,
+        "seconds": most.seconds,
+        "concurrent": most.concurrent,
+        "limits": f"limits.{section}",
+    }
+    assert token not in client.get("/api/v1/audit").text
+    # It is theirs: it opens what they may see, until they are revoked.
+    shown = {"Authorization": f"Bearer {token}"}
+    assert client.get("/iceberg/v1/namespaces", headers=shown).status_code in (200, 404)
+    assert headers["Authorization"].split()[1] not in json.dumps(seen[0][1])
+
+
+def test_the_lake_is_asked_without_a_word_of_topics(client: TestClient, seen: list[Any]) -> None:
+    made = client.post(QUERIES, json={"sql": "SELECT * FROM `shop.payments.snapshots`", "lake": True})
+    assert (made.status_code, made.json()["kind"]) == (201, "lake")
+    assert seen[0][1]["sql"] == "SELECT * FROM `shop.payments.snapshots`"
+
+
+def test_a_comparison_takes_who_reads_the_table(client: TestClient, seen: list[Any], store: Store) -> None:
+    for topic in ("shop.orders", "hr.salaries"):
+        store.enable_table(TableSpec(topic))
+    _, headers = login(store, "reader:local:shop.*")
+    asked = client.post(f"{QUERIES}/changes", json={"topic": "shop.orders", "start": "1"}, headers=headers)
+    assert (asked.status_code, asked.json()["kind"]) == (201, "changes")
+    assert seen[0][1]["changes"] == {"topic": "shop.orders", "start": "1", "end": None, "key": []}
+    for topic in ("hr.salaries", "hr.nobody"):
+        hidden = client.post(f"{QUERIES}/changes", json={"topic": topic}, headers=headers)
+        assert hidden.status_code == 404
+    assert len(seen) == 1
+
+
+def test_queries_of_others_are_neither_listed_nor_read(
+    client: TestClient, seen: list[Any], store: Store
+) -> None:
+    """The driver knows whose they are; the server says who asks."""
+    client_id, headers = login(store, "reader")
+    assert [one["id"] for one in client.get(QUERIES, headers=headers).json()] == []
+    assert [one["id"] for one in client.get(QUERIES).json()] == ["one"]
+    client.get(f"{QUERIES}/one/rows", headers=headers)
+    client.delete(f"{QUERIES}/one", headers=headers)
+    client.get(f"{QUERIES}/one/rows")
+    assert seen == [("rows", client_id), ("delete", client_id), ("rows", None)]
 
 
 def test_a_driver_that_breaks_off_is_an_error_to_its_reader(client: TestClient, seen: list[Any]) -> None:
