@@ -23,8 +23,11 @@ from cryptography.x509.oid import NameOID
 
 from headgate.embedded.ports import free_port
 from headgate.embedded.process import group_members
+from headgate.embedded.stack import CLIENT_FILE
 from tests.e2e.commands import groups_of
 from tests.support.stack import HEADGATE, Stack
+from tests.support.trespass import loose, outcomes, showing
+from tests.support.users import needs_root
 
 ROWS = 200
 
@@ -190,10 +193,36 @@ def test_commands_from_elsewhere(guarded: Guarded, tmp_path: Path) -> None:
     assert len(wrong.stderr.splitlines()) == 1
 
 
+@needs_root
+def test_other_user_gets_nothing_not_even_from_the_broker(guarded: Guarded) -> None:
+    told = outcomes(guarded.stack, broker_is_open=False)
+    assert len(told) >= 40
+    assert {name: what for name, what in told.items() if what.startswith("IN")} == {}
+    names = [made["name"] for made in guarded.stack.json("credentials", "list")]
+    assert not {"blind", "mine"} & set(names)
+
+
+def test_kafkas_own_tools_log_in_by_the_file_of_the_data_folder(guarded: Guarded) -> None:
+    text = (guarded.stack.data / "secrets" / CLIENT_FILE).read_text()
+    options = dict(line.split("=", 1) for line in text.splitlines())
+    assert options["bootstrap.servers"] == guarded.stack.runtime.kafka
+    assert options["sasl.mechanism"] == "SCRAM-SHA-512"
+    assert (guarded.stack.data / "secrets" / "broker").read_text() in options["sasl.jaas.config"]
+
+
+def test_link_signs_a_browser_in(guarded: Guarded) -> None:
+    link = guarded.stack.json("sign-in")["link"]
+    with httpx.Client(trust_env=False, follow_redirects=True) as browser:
+        assert browser.get(guarded.stack.runtime.console).status_code == 401
+        assert browser.get(link).status_code == 200
+        assert browser.get(f"{guarded.stack.runtime.api}/status").status_code == 200
+    assert httpx.get(link, trust_env=False).status_code == 401
+
+
 def test_no_secret_is_anywhere(guarded: Guarded) -> None:
     """After all of the above. Keys are in their files, and nothing is in logs, replies or command lines."""
     data = guarded.stack.data
-    keys = [(data / "secrets" / name).read_text() for name in ("engine", "operator", "connect")]
+    keys = [(data / "secrets" / name).read_text() for name in ("engine", "operator", "connect", "broker")]
     canaries = [*keys, *guarded.canaries]
     assert len(canaries) >= 8
     files = [file for file in data.iterdir() if file.is_file()] + list((data / "logs").iterdir())
@@ -213,6 +242,8 @@ def test_no_secret_is_anywhere(guarded: Guarded) -> None:
         answer = guarded.elsewhere(path, auth=admin)
         assert answer.status_code == 200, path
         assert not [canary for canary in canaries if canary in answer.text + str(answer.headers)], path
+    assert showing(data, canaries) == []
+    assert loose(data) == []
     pids = [pid for group in groups_of(data).values() for pid in group_members(group)]
     lines = [" ".join(psutil.Process(pid).cmdline()) for pid in pids]
     assert any("SparkSubmit" in line for line in lines)

@@ -14,10 +14,14 @@ if TYPE_CHECKING:
 
 def kafka_access(client: Client, data: Path | None) -> "KafkaAccess":
     """The Kafka of a running Headgate; credentials go only to the brokers that they are configured for."""
+    from headgate.embedded.broker import client_security
     from headgate.kafka.access import KafkaAccess
 
     address, settings = client.addresses()["kafka"], _settings(data)
-    return KafkaAccess.of(settings.kafka) if settings.kafka.bootstrap == address else KafkaAccess(address)
+    if settings.kafka.bootstrap == address:
+        return KafkaAccess.of(settings.kafka)
+    password = _broker_key(data)
+    return KafkaAccess(address) if password is None else KafkaAccess(address, client_security(password))
 
 
 def registry_access(client: Client, data: Path | None) -> "RegistryAccess":
@@ -40,6 +44,18 @@ def _operator_key(data: Path | None) -> str | None:
     if folder is None and os.environ.get(URL_VARIABLE):
         return None
     return known_secret(folder or DEFAULT_DATA.absolute(), OPERATOR_KEY)
+
+
+def _broker_key(data: Path | None) -> str | None:
+    """What the embedded broker of a data folder asks for; None where it asks for nothing."""
+    from headgate.embedded.run_file import read_run
+    from headgate.embedded.secrets import BROKER_KEY, known_secret
+
+    folder = data_folder(data)
+    if folder is None and os.environ.get(URL_VARIABLE):
+        return None
+    folder = folder or DEFAULT_DATA.absolute()
+    return known_secret(folder, BROKER_KEY) if read_run(folder).get("broker_asks") else None
 
 
 def _settings(data: Path | None) -> "Settings":

@@ -38,6 +38,15 @@ def harmless(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name in HARMLESS or name.startswith("LC_")}
 
 
+def write_private(file: Path, text: str) -> None:
+    """Replaces a file by one that its owner alone can read."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:  # noqa: PTH123
+        out.write(text)
+    draft.replace(file)
+
+
 def make_private(folder: Path) -> None:
     """A folder of this user that nobody else enters: made so, or tightened with all that is in it."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,10 +1,10 @@
 """`run.json` in the data folder: where a Headgate runs. Who reads it need not know of Kafka."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
+from headgate.embedded.privacy import write_private
 from headgate.embedded.process import Identity
 from headgate.errors import NotAllowed, NotRunning
 
@@ -44,7 +44,4 @@ def not_running(data: Path) -> NotRunning:
 
 def write_json(file: Path, content: object) -> None:
     """Replace a small file at once: a reader sees the old one or the new one."""
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    draft.write_text(json.dumps(content, indent=2) + "\n")
-    draft.chmod(0o600)
-    draft.replace(file)
+    write_private(file, json.dumps(content, indent=2) + "\n")

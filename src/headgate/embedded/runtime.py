@@ -12,10 +12,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 from headgate import __version__
 from headgate.config import Settings, load_settings
+from headgate.embedded.broker import client_security
 from headgate.embedded.ports import LOOPBACK
 from headgate.embedded.process import Identity
 from headgate.embedded.run_file import RUN_FILE, read_run, write_json
-from headgate.embedded.secrets import ENGINE_KEY, secret
+from headgate.embedded.secrets import BROKER_KEY, ENGINE_KEY, secret
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.registry import RegistryAccess
 
@@ -63,7 +64,14 @@ class Runtime:
     @property
     def kafka_access(self) -> KafkaAccess:
         """What Kafka's clients are made with. Reads the files that the settings name."""
+        if self.broker_asks:
+            return KafkaAccess(self.kafka, client_security(secret(self.data, BROKER_KEY)))
         return KafkaAccess.of(self.settings.kafka, self.kafka)
+
+    @property
+    def broker_asks(self) -> bool:
+        """Whether clients of the embedded broker must log in."""
+        return self.settings.kafka.bootstrap is None and self.settings.auth.required
 
     @property
     def registry_access(self) -> RegistryAccess:
@@ -125,6 +133,7 @@ class Runtime:
             "cluster": self.settings.cluster.name,
             "warehouse": None if self.warehouse is None else without_password(self.warehouse),
             "addresses": self.addresses,
+            "broker_asks": self.broker_asks,
             "ports": {"server": self.server_port, "connect": self.connect_port},
         }
         write_json(self.data / RUN_FILE, found)

@@ -7,6 +7,8 @@ from pathlib import Path
 TOKEN_BYTES = 32
 # What the engine shows to the catalog and the registry, and commands to the control API.
 ENGINE_KEY, OPERATOR_KEY = "engine", "operator"
+# What clients of the embedded broker log in with, where it asks.
+BROKER_KEY = "broker"
 
 
 def secret(data: Path, name: str) -> str:

@@ -6,20 +6,23 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import httpx
+from confluent_kafka import KafkaException
 
 from headgate.config import Settings
-from headgate.embedded.broker import Broker, wait_for_kafka
+from headgate.embedded.broker import Broker, Login, wait_for_kafka
 from headgate.embedded.child import ChildSpec
 from headgate.embedded.folder import DataFolder
 from headgate.embedded.ports import LOOPBACK, claim_ports
-from headgate.embedded.privacy import harmless, keep_private
+from headgate.embedded.privacy import harmless, keep_private, write_private
 from headgate.embedded.process import Identity
 from headgate.embedded.runtime import Runtime
+from headgate.embedded.secrets import BROKER_KEY, secret
 from headgate.embedded.supervisor import Supervisor
-from headgate.errors import KafkaUnavailable
+from headgate.errors import HeadgateError
 from headgate.store import Store
 
 EXTERNAL_KAFKA_SECONDS = 30.0
+CLIENT_FILE = "kafka-client.properties"
 
 
 def run(
@@ -44,7 +47,7 @@ def run(
         )
         store = Store.open(settings.store_url)
         try:
-            specs = child_specs(runtime, store, ports.get("controller", 0))
+            specs = child_specs(runtime, store, ports.get("controller", 0), ports.get("internal", 0))
             forget_earlier_run(specs, store)
             supervise(Supervisor(specs, store, folder, say), runtime, on_ready)
         finally:
@@ -77,10 +80,13 @@ def wanted_ports(settings: Settings) -> dict[str, int]:
     wanted = {"server": settings.ports.server, "connect": settings.ports.connect}
     if settings.kafka.bootstrap is None:
         wanted |= {"broker": settings.ports.broker, "controller": 0}
+        wanted |= {"internal": 0} if settings.auth.required else {}
     return wanted
 
 
-def child_specs(runtime: Runtime, store: Store, controller_port: int) -> list[ChildSpec]:
+def child_specs(
+    runtime: Runtime, store: Store, controller_port: int, internal_port: int = 0
+) -> list[ChildSpec]:
     """In the order in which they start."""
     specs = [
         ChildSpec("server", _program(runtime, "headgate.server"), _server_answers(runtime)),
@@ -103,7 +109,10 @@ def child_specs(runtime: Runtime, store: Store, controller_port: int) -> list[Ch
     ]
     if runtime.settings.kafka.bootstrap is None:
         port = int(runtime.kafka.rpartition(":")[2])
-        broker = Broker(runtime.data / "broker", port, controller_port, runtime.settings.jars_folder)
+        login = Login(secret(runtime.data, BROKER_KEY), internal_port) if runtime.broker_asks else None
+        jars = runtime.settings.jars_folder
+        broker = Broker(runtime.data / "broker", port, controller_port, jars, login)
+        write_client_file(runtime.data, broker)
         program = ChildSpec(
             "broker", lambda _: broker.prepare(), lambda _: broker_answers(broker), environment=harmless
         )
@@ -115,10 +124,21 @@ def broker_answers(broker: Broker) -> bool:
     try:
         # Kafka's client waits its full time for a port that is not open yet; this tells at once.
         socket.create_connection((LOOPBACK, broker.port), timeout=1).close()
-        wait_for_kafka(broker.bootstrap, timeout=0)
-    except (OSError, KafkaUnavailable):
+        broker.add_client()
+        wait_for_kafka(broker.access, timeout=0)
+    except (OSError, KafkaException, HeadgateError):
         return False
     return True
+
+
+def write_client_file(data: Path, broker: Broker) -> None:
+    """What Kafka's own tools log in with, in the form that they read; gone where nobody is asked."""
+    file = data / "secrets" / CLIENT_FILE
+    if broker.login is None:
+        file.unlink(missing_ok=True)
+        return
+    options = {name.removeprefix("kafka."): value for name, value in broker.access.spark_options().items()}
+    write_private(file, "".join(f"{name}={value}\n" for name, value in options.items()))
 
 
 def _server_answers(runtime: Runtime) -> Callable[[str], bool]:
