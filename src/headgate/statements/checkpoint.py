@@ -18,6 +18,8 @@ Offsets = Mapping[str, Mapping[int, int]]
 # The folder of what is kept beside Spark's logs, a file for each batch. Older ones than these are not needed,
 # as Spark keeps no state that is older.
 _KEPT, _KEPT_BATCHES = "clock", 100
+# A file of the same kind for all batches.
+_LEADERS = "leaders"
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,15 @@ class Checkpoint:
         done = max(self._numbers("commits"), default=-1)
         batch = max((number for number in self._numbers(_KEPT) if number <= done), default=None)
         return None if batch is None else "\n".join(self._lines(_KEPT, batch))
+
+    def leaders(self) -> str | None:
+        """What was kept of the leaders of its topics."""
+        return self._read(_LEADERS)
+
+    def keep_leaders(self, text: str) -> None:
+        """In place of what was kept before: when it is lost in between, nobody is compared once."""
+        self._files.delete(self._path(f"{self.uri}/{_LEADERS}"), False)
+        self._write(_LEADERS, text)
 
     def planned(self) -> int | None:
         """The last batch that was begun."""

@@ -24,6 +24,7 @@ from headgate.statements.clock import SourceClock
 from headgate.statements.event_time import EventTime
 from headgate.statements.failures import meant_by
 from headgate.statements.late import LateBefore
+from headgate.statements.leaders import Leaders
 from headgate.statements.progress import Progress, Totals, ran
 from headgate.statements.recovery import begin, check_topic_ids, reset_command, unlogged_batch
 from headgate.statements.scan import Reading, scan, start_of_all
@@ -113,6 +114,7 @@ class StatementQuery(Step):
         self._readers: dict[str, TopicReader] = {}
         #: Of the topics that it reads, as its offsets are of them.
         self._topic_ids = dict(running.topic_ids)
+        self._leaders: Leaders | None = None
         self._query: StreamingQuery | None = None
         self._sink: Rows | None = None
         self._started = threading.Event()
@@ -214,7 +216,7 @@ class StatementQuery(Step):
             .trigger(**trigger)
             .foreachBatch(self._batch)
         )
-        self._last_told, self._looked_at_ends = "", False
+        self._last_told, self._looked_at_ends, self._leaders = "", False, None
         self._started.clear()
         self._stopping.clear()
         context = self._spark.sparkContext
@@ -235,20 +237,24 @@ class StatementQuery(Step):
             raise RuntimeError(f"batch {number} is left for the next start: '{self._name}' is to stop")
         if not self._looked_at_ends:
             self._look_at_ends()
-        self._check_topics(self._sink)
+        self._check_topics(self._sink, number)
         self._sink(rows, number)
         self._late_before.set(self._event_time.batch_ran(self._query, number))
         if self._event_time.is_watched:
             kept = json.dumps(self._event_time.to_dict())
             Checkpoint(self._spark, self._running.checkpoint).keep(number, kept)
 
-    def _check_topics(self, sink: Rows) -> None:
+    def _check_topics(self, sink: Rows, number: int) -> None:
         """A topic that was created again may be longer already than the one before it: Spark would go on in
-        its middle."""
+        its middle. So it would behind records that another leader has written."""
         read = {topic: self._topic_ids[topic] for topic in self._scans.values() if topic in self._topic_ids}
         try:
-            now = {name: topic.id for name, topic in self._topics.describe_many(read).items()}
-            check_topic_ids(self._name, read, now)
+            topics = self._topics.describe_many(read).values()
+            check_topic_ids(self._name, read, {topic.name: topic.id for topic in topics})
+            if self._leaders is None:
+                checkpoint = Checkpoint(self._spark, self._running.checkpoint)
+                self._leaders = Leaders(self._access, self._name, checkpoint)
+            self._leaders.check(topics, number)
         except HeadgateError as error:
             sink.error = error
             raise RuntimeError(str(error)) from None

@@ -41,7 +41,7 @@ def check_retained(position: Position, earliest: Mapping[int, int], topic: Topic
     lost = lost_ranges(position, earliest)
     if lost:
         raise OffsetsLost(
-            f"Topic '{topic.name}' no longer has records that were not materialized yet ({_named(lost)}).",
+            f"Topic '{topic.name}' no longer has records that were not materialized yet ({named(lost)}).",
             f"Lengthen the topic's retention; then `headgate table resume {topic.name} --accept lost` goes "
             "on behind them and records the gap.",
         )
@@ -86,7 +86,7 @@ def check_replaced(replaced: Mapping[int, tuple[int, int]], topic: Topic) -> Non
     if replaced:
         raise OffsetsLost(
             f"Topic '{topic.name}' has lost records that its table or its dead letters hold "
-            f"({_named(replaced)}), when another "
+            f"({named(replaced)}), when another "
             "broker became the leader: other records have their offsets now, or will.",
             f"`headgate table resume {topic.name} --accept lost` keeps their rows and reads what is there; "
             "or disable the table with --purge and enable it again. Turn unclean.leader.election.enable off.",
@@ -118,7 +118,7 @@ def plan_batch(position: Position, ends: Mapping[int, int], max_rows: int) -> Ba
     if backwards:
         raise OffsetsLost(
             f"Partitions {sorted(backwards)} end before the table's position: records it holds are gone "
-            f"from the topic ({_named(backwards)}).",
+            f"from the topic ({named(backwards)}).",
             "Was the topic truncated? Disable the table with --purge and enable it again.",
         )
     total = sum(behind.values())
@@ -133,5 +133,5 @@ def plan_batch(position: Position, ends: Mapping[int, int], max_rows: int) -> Ba
     return Batch(position, position.advanced_to(taken))
 
 
-def _named(ranges: Mapping[int, tuple[int, int]]) -> str:
+def named(ranges: Mapping[int, tuple[int, int]]) -> str:
     return ", ".join(f"partition {p}: {start} to {end - 1}" for p, (start, end) in sorted(ranges.items()))

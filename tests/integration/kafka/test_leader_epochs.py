@@ -1,18 +1,23 @@
 """Leader epochs on a broker of the test's own, which is stopped and started between the records."""
 
+import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from headgate.embedded.broker import Broker, wait_for_kafka
 from headgate.embedded.ports import free_port
 from headgate.engine.source import KafkaSource
+from headgate.errors import StatementFailed
 from headgate.kafka import Offsets, Topics
 from headgate.model import Position, TableSpec, Topic
+from headgate.statements.leaders import Leaders
 from headgate.tables.materialize import Materializer
 from headgate.tables.plan import Limits
 
@@ -109,6 +114,25 @@ def test_each_restart_is_a_step(jars: Path, tmp_path: Path) -> None:
         anything: Any = None
         table = Materializer(TableSpec("epochs"), "", anything, anything, anything, source, Limits(1, 1))
         assert table._replaced(now, position) == {3: (30, 50)}
+        with pytest.raises(StatementFailed, match="partition 3: 30 to 49"):
+            Leaders(broker.bootstrap, "totals", Kept(position)).check([topic], 1)
+
+
+@dataclass
+class Kept:
+    """What a statement's checkpoint says that has read up to a position."""
+
+    position: Position
+
+    def entry(self, _: int) -> str:
+        ends = json.dumps({"epochs": {str(p): end for p, end in self.position.offsets.items()}})
+        return "\n".join(["v1", "{}", ends])
+
+    def leaders(self) -> str:
+        return json.dumps({"epochs": {str(p): epoch for p, epoch in self.position.epochs.items()}})
+
+    def keep_leaders(self, text: str) -> None:
+        raise AssertionError(f"nothing is kept of what is refused: {text}")
 
 
 def lose_records(logs: Path, partition: str, end: int) -> None:
