@@ -923,6 +923,17 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     Mutant(
+        name="goes-on-behind-records-of-another-leader",
+        file="src/headgate/statements/leaders.py",
+        old="        if lost:",
+        new="        if False:",
+        harm="After an unclean election a statement leaves out what the new leader has written.",
+        test=(
+            "tests/unit/statements/test_leaders.py::"
+            "test_records_that_another_leader_has_written_over_stop_the_statement"
+        ),
+    ),
+    Mutant(
         name="silence-of-what-came-meanwhile",
         file="src/headgate/statements/event_time.py",
         old="                reached = self._clock.rest(looked_at)",
