@@ -24,8 +24,9 @@ from scripts.demo import console, headgate, running, step  # noqa: E402
 JVMS = {
     "broker": "kafka.Kafka",
     "server": "py4j.GatewayServer",
-    "engine": "headgate-engine",
-    "query": "headgate-query",
+    # Drivers by the folder for what they unpack: their settings are no arguments.
+    "engine": "scratch/engine",
+    "query": "scratch/query",
 }
 SQL = """
 ALTER TABLE payments MODIFY WATERMARK FOR paid_at AS paid_at - INTERVAL '5' SECOND;
@@ -76,8 +77,10 @@ def write(up: int, name: str, word: str, jars: Path) -> None:
         for child in psutil.Process(up).children(recursive=True)
         if child.name() == "java" and any(word in part for part in child.cmdline())
     ]
-    if not jcmd.exists() or not found:
-        console.print(f"  {name}: none, {f'there is no {jcmd}' if found else 'it does not run'}")
+    if not found:
+        raise SystemExit(f"No JVM of '{name}' was found: none has '{word}' among its arguments.")
+    if not jcmd.exists():
+        console.print(f"  {name}: none, there is no {jcmd}", markup=False)
         return
     target = archive(jars, name)
     done = subprocess.run(
