@@ -914,7 +914,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="goes-on-in-another-topic",
         file="src/headgate/statements/query.py",
-        old="            check_topic_ids(self._name, read, now)",
+        old="            check_topic_ids(self._name, read, {topic.name: topic.id for topic in topics})",
         new="            pass",
         harm="A statement leaves out the first records of a topic that was created again while it ran.",
         test=(
