@@ -20,14 +20,15 @@ INTERRUPTED = 130
 class ScenarioName(StrEnum):
     ORDERS = "orders"
     HOTELS = "hotels"
+    SALES = "sales"
 
 
 def datagen(
     scenario: Annotated[
-        ScenarioName, typer.Argument(metavar="SCENARIO", help="What kind of data: orders or hotels.")
+        ScenarioName, typer.Argument(metavar="SCENARIO", help="What kind of data: orders, hotels or sales.")
     ],
     limit: Annotated[
-        int | None, typer.Option(min=1, help="How many orders or bookings. Without it, until Ctrl-C.")
+        int | None, typer.Option(min=1, help="How many orders, bookings or events. Without it, until Ctrl-C.")
     ] = None,
     rate: Annotated[
         float | None, typer.Option(help="Records per second. Without it, as fast as possible.")
@@ -38,9 +39,9 @@ def datagen(
     json: JsonOption = False,
 ) -> None:
     """Write made-up data into topics, which are created if they are missing."""
-    from headgate.datagen import Hotels, Orders, Scenario, produce
+    from headgate.datagen import SCENARIOS, produce
 
-    made: Scenario = Orders(seed) if scenario is ScenarioName.ORDERS else Hotels(seed)
+    made = SCENARIOS[scenario.value](seed)
     with connect(data) as client:
         kafka, registry = kafka_access(client, data), registry_access(client, data)
     started = time.monotonic()
