@@ -239,6 +239,13 @@ def test_drift_made_by_hand_is_shown_field_by_field(shop: Installation) -> None:
     assert [(c.field, c.before, c.after) for c in step.changes] == [("on_error", "skip", "suspend")]
 
 
+def test_what_a_table_was_enabled_with_is_no_drift(shop: Installation) -> None:
+    tables = part(shop, "tables")
+    spec = dict(tables.things["counts"].detail["spec"]) | {"watermark": "at", "renames": {"a": "b"}}
+    tables.things["counts"] = Live({}, detail={"spec": spec})
+    assert plan_of(shop, SHOP).steps == ()
+
+
 def test_a_failed_statement_is_started_and_its_predecessor_removed(shop: Installation) -> None:
     statements = part(shop, "statements")
     live = statements.things["cleaned"]

@@ -3,15 +3,11 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
 from headgate.apply.model import Ref
 from headgate.apply.read import read_path, read_text, resource_of
 from headgate.apply.shapes import SECTIONS, Document, json_schema
-from headgate.datagen.orders_schemas import SCHEMAS
 from headgate.errors import InvalidRequest
-
-ROOT = Path(__file__).parents[3]
 
 SHOP = """\
 world: shop
@@ -124,11 +120,3 @@ def test_a_thing_without_a_document_is_held_to_the_same_shape() -> None:
 
 def test_the_json_schema_knows_every_section() -> None:
     assert set(json_schema()["properties"]) == {"world", *SECTIONS} == set(Document.model_fields)
-
-
-def test_the_orders_world_has_the_schemas_that_its_records_have() -> None:
-    wanted = read_path(ROOT / "examples" / "orders.yaml", {})
-    schemas = {one.ref.name: one.spec["schema"] for one in wanted.resources if one.ref.kind == "schemas"}
-    assert {name: yaml.safe_load(text) for name, text in schemas.items()} == {
-        f"{topic}-value": schema for topic, schema in SCHEMAS.items()
-    }

@@ -46,8 +46,10 @@ class Tables:
 
     def difference(self, name: str, spec: Spec, live: Live, owner: Owner | None) -> Difference | None:
         there = TableSpec.from_dict(live.detail["spec"])
-        # A column that was renamed stays renamed: that was an instruction, and is done.
-        base = replace(TableSpec(name), renames=there.renames) if owner is not None else there
+        # A column that was renamed stays renamed: that was an instruction, and is done. So is what its topic
+        # declared when the table was enabled.
+        kept = replace(TableSpec(name), renames=there.renames, watermark=there.watermark)
+        base = kept if owner is not None else there
         wanted = spec_of(name, spec, base)
         before, after = there.to_dict(), wanted.to_dict()
         before["start"], after["start"] = _start(there.start), _start(wanted.start)

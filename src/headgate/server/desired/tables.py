@@ -96,7 +96,11 @@ def _said(record: TableRecord) -> dict[str, Any]:
     """A table's options in the words of a file, without those that are defaults."""
     spec, plain = record.spec, TableSpec(record.spec.topic)
     there, default = spec.to_dict(), plain.to_dict()
-    found = {field: value for field, value in there.items() if value != default[field] and field != "topic"}
+    found = {
+        field: value
+        for field, value in there.items()
+        if value != default[field] and field not in ("topic", "watermark")
+    }
     if "start" in found:
         found["from"] = start_text(spec.start)
         del found["start"]
