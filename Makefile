@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql prerequisites
+.PHONY: help setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql bench-doors prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -152,6 +152,9 @@ bench-upsert: test-setup    ## seconds for a batch of random keys on growing tab
 
 bench-mirror: test-setup    ## what the Delta log adds to a table's time and bytes
 	@$(BIN)/python -m bench.mirror
+
+bench-doors: test-setup     ## catalog loads and commits a second, with and without a look at the peer's user
+	@$(BIN)/python -m bench.doors
 
 bench-sql: test-setup       ## rows per second of statements beside the same by hand in PySpark
 	@$(BIN)/python -m bench.sql

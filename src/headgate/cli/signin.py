@@ -1,7 +1,6 @@
 """`headgate sign-in`: a link that signs a browser in, once."""
 
 from pathlib import Path
-from typing import Any
 
 from headgate.cli.client import DEFAULT_DATA, DataOption, JsonOption, data_folder
 from headgate.cli.output import note, print_json, say
@@ -16,7 +15,7 @@ def sign_in(data: DataOption = None, json: JsonOption = False) -> None:
 
     folder = data_folder(data) or DEFAULT_DATA.absolute()
     supervisor_of(folder)
-    link = link_of(folder, read_run(folder))
+    link = link_of(folder, read_run(folder)["addresses"]["console"])
     if json:
         print_json({"link": link, "seconds": LINK_SECONDS})
         return
@@ -24,8 +23,8 @@ def sign_in(data: DataOption = None, json: JsonOption = False) -> None:
     note(f"It works once, within {LINK_SECONDS / 60:.0f} minutes, in a browser on this machine.")
 
 
-def link_of(folder: Path, run: dict[str, Any]) -> str:
-    """A link to the Headgate on this data folder, which `run` describes."""
+def link_of(folder: Path, console: str) -> str:
+    """A link to the Headgate on this data folder, whose page is at `console`."""
     from headgate.access.sessions import SIGN_IN, link_token
     from headgate.embedded.secrets import OPERATOR_KEY, known_secret
 
@@ -34,4 +33,4 @@ def link_of(folder: Path, run: dict[str, Any]) -> str:
         raise NotAllowed(
             f"The keys in {folder} cannot be read.", "Run this as the user whose Headgate it is."
         )
-    return f"{run['addresses']['console'].rstrip('/')}{SIGN_IN}?token={link_token(key)}"
+    return f"{console.rstrip('/')}{SIGN_IN}?token={link_token(key)}"

@@ -1,5 +1,6 @@
 """`headgate up`: everything, in the foreground, until it is asked to stop."""
 
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -50,6 +51,12 @@ class Screen:
             self._progress.update(text)
 
     def ready(self, runtime: "Runtime") -> None:
+        from headgate.access.peers import tells_users
+        from headgate.cli.signin import link_of
+
         self._progress = None
         self._starting.close()
         print_fields("READY", list(runtime.addresses.items()))
+        # To a terminal only: what is printed elsewhere is kept in logs.
+        if sys.stdout.isatty() and (runtime.settings.auth.required or not tells_users()):
+            note(f"A browser is signed in, once, by {link_of(runtime.data, runtime.console)}")
