@@ -116,7 +116,8 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=300)
     arguments = parser.parse_args()
     if arguments.client:
-        client(*arguments.client[:2], int(arguments.client[2]))
+        url, what, requests = arguments.client
+        client(url, what, int(requests))
         return
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as folder, ExitStack() as opened:
         app = opened.enter_context(catalog_of(Path(folder)))

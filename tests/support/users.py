@@ -15,8 +15,8 @@ NOBODY = 65_533
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="another user's programs are started by root only")
 # Loaded by root, as another user may not be let into the interpreter's folder; then nothing of root is left.
 _DROPPED = """
-import ctypes, glob, http.client, json, os, pathlib, select, socket, ssl, stat, struct, sys, time
-import encodings.idna, traceback, urllib.request
+import base64, ctypes, glob, http.client, json, os, pathlib, select, socket, ssl, stat, struct, sys, time
+import encodings.idna, traceback, typing, urllib.request
 os.chdir("/"); os.setgroups([]); os.setresgid({uid}, {uid}, {uid}); os.setresuid({uid}, {uid}, {uid})
 exec(json.loads(sys.stdin.readline()))
 """
