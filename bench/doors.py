@@ -27,7 +27,8 @@ from headgate.access import Gate, LocalKeys
 from headgate.access.credentials import Credentials
 from headgate.access.peers import PEER
 from headgate.access.tokens import Tokens
-from headgate.catalog import EmbeddedCatalog, catalog_router
+from headgate.catalog.embedded import EmbeddedCatalog
+from headgate.catalog.routes import catalog_router
 from headgate.config import load_settings
 from headgate.embedded.ports import LOOPBACK, free_port
 from headgate.jvm import Jvm
