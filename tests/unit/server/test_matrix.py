@@ -14,7 +14,7 @@ from headgate.access.credentials import Credentials
 from headgate.access.roles import Grant, Role
 from headgate.config import load_settings
 from headgate.embedded.runtime import Runtime
-from headgate.model import TableSpec
+from headgate.model import OnError, TableSpec
 from headgate.server.access import RULE, check_declared
 from headgate.server.app import create_app
 from headgate.store import Statements, Store
@@ -227,6 +227,14 @@ def test_dead_letters_take_a_writer_of_their_own_name(client: TestClient, store:
         client.post("/api/v1/tables", json={"topic": "shop.more", **wanted}, headers=headers),
     ):
         assert (answer.status_code, "hr.dead" in answer.json()["message"]) == (403, True)
+
+
+def test_whose_dead_letters_a_name_holds_is_not_told(client: TestClient, store: Store) -> None:
+    store.enable_table(TableSpec("hr.bonuses", on_error=OnError.LOG, dead_letters="shop.dead"))
+    headers = login(store, Grant(Role.WRITER, "local", "shop.*"))
+    answer = client.post("/api/v1/tables", json={"topic": "shop.dead"}, headers=headers)
+    assert (answer.status_code, "hr." in answer.text) == (400, False)
+    store.remove_table("hr.bonuses")
 
 
 def test_a_credential_that_opens_nothing_here_sees_nothing(client: TestClient, store: Store) -> None:

@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 
 from headgate.access.roles import Role
 from headgate.access.topics import RIGHTS, TopicRights, all_rights
-from headgate.errors import NotAllowed
+from headgate.errors import NotAllowed, NotFound
 from headgate.registry.api.bodies import SchemaBody
 from headgate.registry.refusals import Refusal, schema_not_found, subject_not_found
 from headgate.registry.schemas import SchemaVersion
@@ -38,11 +38,11 @@ class SubjectRights:
         subject = request.path_params.get("subject") or request.query_params.get("subject") or None
         try:
             if subject is not None:
-                if not self.sees(subject):
-                    raise subject_not_found(subject)
-                self._rights.check_makes(topic_of(subject), needed)
+                self._rights.check(topic_of(subject), needed, NotFound(subject))
             elif needed > Role.READER:
                 self._rights.check_everywhere(Role.ADMIN)
+        except NotFound as error:
+            raise subject_not_found(str(error)) from error
         except NotAllowed as error:
             raise Refusal(403, error.message, error.remedy) from error
 

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, status
 
 from headgate.access import Role
+from headgate.access.topics import TopicRights, all_rights
 from headgate.errors import InvalidRequest, NotFound
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
@@ -42,7 +43,7 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
         access.note(f"table {spec.topic}")
         access.check_makes(spec.topic)
         _check_dead_letters(spec, access)
-        check_wanted(spec, store, embedded)
+        check_wanted(spec, store, embedded, access)
         topic = topics.describe(spec.topic)
         if topic.internal:
             raise InvalidRequest(f"Topic '{spec.topic}' is internal: it cannot be a table.")
@@ -62,7 +63,7 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
         spec = wanted.apply(record.spec)
         if wanted.on_error is not None or wanted.dead_letters is not None:
             _check_dead_letters(spec, access)
-        _not_dead_letters(spec, store)
+        _not_dead_letters(spec, store, access)
         store.alter_table(spec)
         return show(topic)
 
@@ -163,9 +164,9 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
     return router
 
 
-def check_wanted(spec: TableSpec, store: Store, embedded: bool) -> None:
-    """Raises InvalidRequest for a table that cannot be beside those that are."""
-    _not_dead_letters(spec, store)
+def check_wanted(spec: TableSpec, store: Store, embedded: bool, rights: TopicRights | None = None) -> None:
+    """Raises InvalidRequest for a table that cannot be beside those that are; `rights`: of who wants it."""
+    _not_dead_letters(spec, store, rights or all_rights())
     _known_storage(spec, store, embedded)
 
 
@@ -195,10 +196,12 @@ def _check_dead_letters(spec: TableSpec, access: Asking) -> None:
         access.check_makes(spec.dead_letters_name)
 
 
-def _not_dead_letters(spec: TableSpec, store: Store) -> None:
+def _not_dead_letters(spec: TableSpec, store: Store, rights: TopicRights) -> None:
     """A name is a topic's table or a place for dead letters, never both."""
     for other in store.tables():
         if other.spec.on_error is OnError.LOG and other.spec.dead_letters_name == spec.topic:
+            if not rights.sees(other.spec.topic):
+                raise InvalidRequest(f"'{spec.topic}' holds the dead letters of another table.")
             raise InvalidRequest(
                 f"'{spec.topic}' holds the dead letters of table '{other.spec.topic}'.",
                 f"It is a table already: see `headgate dlq show {other.spec.topic}`.",
