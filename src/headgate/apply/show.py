@@ -108,3 +108,20 @@ def _text(value: Any) -> str:
     if value is None:
         return "nothing"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def file_text(document: Mapping[str, Any]) -> str:
+    """A document as the file that says it: what looks like a variable in it is none."""
+    return yaml_text(_escaped(document))
+
+
+def _escaped(value: Any) -> Any:
+    match value:
+        case str():
+            return value.replace("${", "$${")
+        case Mapping():
+            return {_escaped(key): _escaped(inner) for key, inner in value.items()}
+        case list():
+            return [_escaped(inner) for inner in value]
+        case _:
+            return value

@@ -38,7 +38,7 @@ def plan(
     json: JsonOption = False,
 ) -> None:
     """Show what apply would do, step by step. Nothing is changed."""
-    desired = _desired(file, variables) | {"prune": prune, "delete_data": delete_data}
+    desired = read_desired(file, variables) | {"prune": prune, "delete_data": delete_data}
     with connect(data) as client:
         planned = client.post("plan", body=desired)
     if json:
@@ -70,7 +70,7 @@ def apply(
         return
     if file is None:
         raise InvalidRequest("A file is wanted.", "Say headgate apply FILE.")
-    desired = _desired(file, variables) | {"prune": prune, "delete_data": delete_data}
+    desired = read_desired(file, variables) | {"prune": prune, "delete_data": delete_data}
     with connect(data) as client:
         _carry_out(client, desired, yes, json)
         if not json:
@@ -86,7 +86,7 @@ def destroy(
     json: JsonOption = False,
 ) -> None:
     """Remove all that the file's world has made. Topics and tables keep their data without --delete-data."""
-    desired = _desired(file, variables)
+    desired = read_desired(file, variables)
     if desired["world"] is None:
         raise InvalidRequest(
             f"{file} names no world, so nothing is known to be its own.", "Remove its things one by one."
@@ -107,9 +107,9 @@ def dump(
     if json:
         print_json(document)
         return
-    from headgate.apply.show import yaml_text
+    from headgate.apply.show import file_text
 
-    typer.echo(yaml_text(_escaped(document)), nl=False)
+    typer.echo(file_text(document), nl=False)
 
 
 def output(
@@ -128,7 +128,7 @@ def output(
     _show_worlds(worlds)
 
 
-def _desired(file: Path, variables: list[str] | None) -> dict[str, Any]:
+def read_desired(file: Path, variables: list[str] | None) -> dict[str, Any]:
     """What the API takes, of a file that is read here: with this environment, and beside it its own files."""
     from headgate.apply.read import read_path
 
@@ -230,12 +230,3 @@ def _show_output(world: Mapping[str, Any]) -> None:
             for table in world["tables"]
         ]
         print_table("Tables", ("TABLE", "STATE", "ROWS", "FORMATS", "LOCATION"), rows)
-
-
-def _escaped(value: Any) -> Any:
-    """Text that is to come back as it is: what looks like a variable is none."""
-    if isinstance(value, str):
-        return value.replace("${", "$${")
-    if isinstance(value, dict):
-        return {_escaped(key): _escaped(inner) for key, inner in value.items()}
-    return [_escaped(inner) for inner in value] if isinstance(value, list) else value

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from headgate.apply.memory import memory_installation
 from headgate.apply.plan import make_plan
 from headgate.apply.ports import Installation
 from headgate.apply.read import read_text
+from headgate.apply.show import file_text
 from headgate.errors import InvalidRequest
 from tests.unit.apply.worlds import documents, planned, take, wanted_of
 
@@ -25,7 +25,7 @@ def test_what_was_dumped_plans_nothing(document: dict[str, Any]) -> None:
     installation = memory_installation()
     assert take(installation, wanted_of(document))
     for world in (None, "shop"):
-        dumped = read_text(yaml.safe_dump(dump_document(installation.observe_all(), world)))
+        dumped = read_text(file_text(dump_document(installation.observe_all(), world)))
         assert make_plan(dumped, installation.observe(dumped)).steps == ()
 
 

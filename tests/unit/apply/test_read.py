@@ -7,6 +7,7 @@ import pytest
 from headgate.apply.model import Ref
 from headgate.apply.read import read_path, read_text, resource_of
 from headgate.apply.shapes import SECTIONS, Document, json_schema
+from headgate.apply.show import file_text
 from headgate.errors import InvalidRequest
 
 SHOP = """\
@@ -120,3 +121,12 @@ def test_a_thing_without_a_document_is_held_to_the_same_shape() -> None:
 
 def test_the_json_schema_knows_every_section() -> None:
     assert set(json_schema()["properties"]) == {"world", *SECTIONS} == set(Document.model_fields)
+
+
+def test_what_is_written_as_a_file_is_read_as_it_was() -> None:
+    sql = "INSERT INTO a\nSELECT '${x} $${y}', \"it's\", 'yes' -- 1:2  \n\tFROM b"
+    spec = {"sql": sql, "settings": {"sql.state-ttl": "1"}}
+    document = {"statements": {"s": spec}, "topics": {"no": {}}}
+    topic, statement = read_text(file_text(document)).resources
+    assert statement.spec == spec
+    assert topic.ref.name == "no"
