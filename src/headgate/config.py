@@ -265,6 +265,11 @@ class Query(Section):
     memory: str = Field("2g", description="Heap of the query driver.")
 
 
+class Connect(Section):
+    enabled: bool = Field(False, description="Serve Spark Connect, to whoever has its token.")
+    memory: str = Field("2g", description="Heap of the driver of Spark Connect.")
+
+
 class Engine(Section):
     tick_seconds: float = Field(1.0, gt=0)
     workers: int = Field(4, ge=1, description="Tables that are written at the same time.")
@@ -472,6 +477,7 @@ class Settings(Section):
     catalog: Catalog = Catalog()
     spark: Spark = Spark()
     query: Query = Query()
+    connect: Connect = Connect()
     engine: Engine = Engine()
     maintenance: Maintenance = Maintenance()
     public: Public = Public()

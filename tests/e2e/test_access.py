@@ -222,7 +222,7 @@ def test_link_signs_a_browser_in(guarded: Guarded) -> None:
 def test_no_secret_is_anywhere(guarded: Guarded) -> None:
     """After all of the above. Keys are in their files, and nothing is in logs, replies or command lines."""
     data = guarded.stack.data
-    keys = [(data / "secrets" / name).read_text() for name in ("engine", "operator", "connect", "broker")]
+    keys = [(data / "secrets" / name).read_text() for name in ("engine", "operator", "query", "broker")]
     canaries = [*keys, *guarded.canaries]
     assert len(canaries) >= 8
     files = [file for file in data.iterdir() if file.is_file()] + list((data / "logs").iterdir())

@@ -98,7 +98,7 @@ def test_a_second_up_is_refused(stack: Stack) -> None:
     assert stack.json("status")["addresses"] == stack.runtime.addresses
 
 
-@pytest.mark.parametrize("part", ["server", "broker", "connect"])
+@pytest.mark.parametrize("part", ["server", "broker"])
 def test_a_port_that_is_taken(tmp_path: Path, part: str) -> None:
     with socket.create_server((LOOPBACK, 0)) as other:
         port = other.getsockname()[1]

@@ -78,7 +78,7 @@ def test_spark_and_duckdb_agree_on_an_aggregate(stack: Stack, ledger: Ledger) ->
 
 def test_status_tells_where_things_are_and_how_they_stand(stack: Stack, ledger: Ledger) -> None:
     found = stack.json("status")
-    assert list(found["addresses"]) == ["kafka", "registry", "iceberg", "api", "console", "spark_connect"]
+    assert list(found["addresses"]) == ["kafka", "registry", "iceberg", "api", "console"]
     assert found["addresses"] == stack.runtime.addresses
     assert found["cluster"] == "local"
     assert found["warehouse"] == (stack.data / "warehouse").as_uri()

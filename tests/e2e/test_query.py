@@ -4,12 +4,13 @@ import csv
 import io
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scripts.readers import pyiceberg_on
-from tests.e2e.commands import QUERYING, on, refused
+from tests.e2e.commands import QUERYING, headgate, on, refused
 from tests.e2e.feed import Feed
 from tests.support.stack import Stack
 
@@ -201,3 +202,30 @@ def test_an_unknown_output_is_refused(stack: Stack) -> None:
     done = on(stack, "query", "SELECT 1", "--output", "xml")
     assert (done.returncode, done.stdout) == (2, b"")
     assert b"'xml'" in done.stderr
+
+
+def test_a_reader_asks_from_elsewhere(stack: Stack, feed: Feed, tmp_path: Path) -> None:
+    """By the address and a credential alone, as on another machine; and sees what it may."""
+    made = stack.json("credentials", "create", "query.reader", "--role", "reader", "--table", TOPIC)
+    elsewhere = {
+        "HEADGATE_URL": stack.runtime.console.rstrip("/"),
+        "HEADGATE_CLIENT_ID": made["client_id"],
+        "HEADGATE_CLIENT_SECRET": made["client_secret"],
+    }
+
+    def asked(sql: str) -> Any:
+        done = headgate("query", sql, "--output", "json", cwd=tmp_path, **elsewhere)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["rows"]
+
+    assert asked(f"SELECT count(*) AS n FROM `{TOPIC}`") == [{"n": len(feed.sent)}]
+    assert {row["tableName"] for row in asked("SHOW TABLES")} == {TOPIC}
+    done = headgate("query", "SELECT reflect('java.lang.System', 'nanoTime')", cwd=tmp_path, **elsewhere)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"reflect" in done.stderr
+
+
+def test_a_query_that_is_asked_again_is_soon_answered(stack: Stack, feed: Feed) -> None:
+    """The driver keeps the session: what is left is the query."""
+    times = [query(stack, f"SELECT count(*) AS n FROM `{TOPIC}`")["seconds"] for _ in range(3)]
+    assert min(times) < 2, times

@@ -122,7 +122,7 @@ def test_a_second_down_says_that_nothing_runs(data: Path, revived: Stack) -> Non
 
 def addresses(stack: Stack) -> list[str]:
     found = stack.runtime.addresses
-    return [found["kafka"], found["api"].removesuffix("/api/v1"), found["spark_connect"]]
+    return [found["kafka"], found["api"].removesuffix("/api/v1")]
 
 
 def listens(port: int) -> bool:

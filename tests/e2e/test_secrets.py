@@ -41,7 +41,7 @@ def token(stack: Stack) -> str:
     for sql, code in ((f"SELECT count(*) FROM `{feed.topic}`", 0), ("SELECT * FROM `secrets.nowhere`", 1)):
         done = on(stack, "query", sql)
         assert done.returncode == code, done.stderr
-    token = (stack.data / "secrets" / "connect").read_text()
+    token = (stack.data / "secrets" / "query").read_text()
     assert token.encode() not in done.stdout + done.stderr
     assert len(token) >= 32
     return token

@@ -40,7 +40,7 @@ class Stack:
         self.said: list[str] = []
         for line in self.popen.stdout or ():
             self.said.append(line.rstrip())
-            if "spark_connect" in line:
+            if line.split()[:1] == ["console"]:
                 break
         assert "READY" in self.said, f"headgate up said {self.said}"
         self.runtime = Runtime.load(data, settings)

@@ -127,7 +127,7 @@ def write_into(name: str) -> str:
 
 FILES = (
     "run.json", "control.db", "catalog.db", "pids.json", "ports.json", "secrets/operator", "secrets/engine",
-    "secrets/broker", "secrets/connect", "secrets/kafka-client.properties", "logs/server.log",
+    "secrets/broker", "secrets/query", "secrets/kafka-client.properties", "logs/server.log",
     "logs/engine.log", "broker/broker.properties", "broker/logs/meta.properties",
 )  # fmt: skip
 FOLDERS = ("", "secrets", "logs", "warehouse", "scratch", "broker/logs", "statements")

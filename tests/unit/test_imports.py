@@ -22,7 +22,7 @@ LAYERS = [
     {"maintain", "sql", "publication"},
     {"statements"},
     {"adhoc", "apply"},
-    {"engine", "query"},
+    {"engine", "query", "notebooks"},
     {"server"},
     {"cli"},
 ]

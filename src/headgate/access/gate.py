@@ -12,6 +12,7 @@ from headgate.access.credentials import Credential, Credentials
 from headgate.access.limits import FailureLimit
 from headgate.access.oidc import Issuer
 from headgate.access.peers import PEER, Peer
+from headgate.access.query_tokens import QueryTokens
 from headgate.access.roles import ENGINE, LOCAL, Principal
 from headgate.access.sessions import Sessions
 from headgate.access.tokens import LONGEST_TOKEN, Tokens, not_a_token
@@ -97,6 +98,7 @@ class Gate:
         self._keys = keys
         self._required = required
         self._limit = limit or FailureLimit()
+        self._query_tokens = QueryTokens(tokens, credentials)
 
     def caller(self, visit: Visit) -> Principal:
         """Who it is, or NotAuthorized."""
@@ -156,9 +158,10 @@ class Gate:
             raise NotAuthorized("The token's credential was revoked.")
         return found
 
-    def query_token(self, caller: Principal) -> str | None:
-        """By which the catalog knows the caller whom the query driver asks for."""
-        return self.tokens.issue(caller.credential) if self._credentials.find(caller.credential) else None
+    def query_token(self, caller: Principal) -> str:
+        """By which the catalog knows whose query it is. It reads, writes nothing, and opens nothing but the
+        catalog on this machine; the same for some time, since the query driver keeps a session for each."""
+        return self._query_tokens.of(caller)
 
     def _bearer(self, token: str, visit: Visit) -> Principal:
         if not visit.public:
@@ -170,6 +173,8 @@ class Gate:
         if self.issuer is not None and claimed_issuer(token) == self.issuer.name:
             return self.issuer.principal(token)
         try:
+            if not visit.public and (reader := self._query_tokens.principal(token)) is not None:
+                return reader
             return self.client_of(token).principal
         except NotAuthorized:
             self._limit.failed_token(visit.address)

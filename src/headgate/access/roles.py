@@ -71,6 +71,8 @@ class Principal:
     grants: tuple[Grant, ...] = ()
     # Which credential was shown: a client id, a key's name, an issuer's subject. Never a secret.
     credential: str = ""
+    # Whatever their roles are: they come with the token of a query.
+    reads_only: bool = False
 
     @property
     def id(self) -> str:

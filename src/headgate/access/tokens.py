@@ -6,7 +6,7 @@ revocation holds at once. Keys are replaced as they age; an old one is kept whil
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,6 +19,8 @@ from headgate.errors import NotAuthorized
 from headgate.store.database import reading
 
 ISSUER = "headgate"
+# The claim of a token that is for one thing only, and opens nothing else.
+USE = "use"
 # Ours alone: a token that names another algorithm, or none, is not ours.
 ALGORITHM = "HS256"
 KEY_BYTES = 32
@@ -44,7 +46,8 @@ class Tokens:
         self._key_lifetime = key_lifetime
         self._clock = clock
 
-    def issue(self, client_id: str) -> str:
+    def issue(self, client_id: str, more: Mapping[str, Any] | None = None) -> str:
+        """`more`: claims beside those of every token."""
         key_id, key = self._signing_key()
         now = int(self._clock())
         header = {"alg": ALGORITHM, "kid": key_id}
@@ -54,11 +57,20 @@ class Tokens:
             "iat": now,
             "exp": now + self.lifetime,
             "jti": secrets.token_hex(8),
+            **(more or {}),
         }
         return jwt.encode(header, claims, key, algorithms=[ALGORITHM])
 
     def subject(self, token: str, or_expired: bool = False) -> str:
-        """Whose token it is. One that is not signed by us, or has expired, is nobody's."""
+        """Whose token it is. One that is not signed by us, or has expired, is nobody's; so is one that is for
+        a single use."""
+        claims = self.claims(token, or_expired)
+        if USE in claims:
+            raise not_a_token()
+        return str(claims["sub"])
+
+    def claims(self, token: str, or_expired: bool = False) -> Mapping[str, Any]:
+        """What one of our tokens says, `sub` first of all."""
         try:
             found = jwt.decode(token, self._key_of, algorithms=[ALGORITHM])
         except (JoseError, ValueError) as error:
@@ -68,7 +80,8 @@ class Tokens:
             raise not_a_token()
         if expires <= self._clock() and not or_expired:
             raise NotAuthorized("The token has expired.", "Ask for another.")
-        return subject
+        claims: Mapping[str, Any] = found.claims
+        return claims
 
     def _key_of(self, token: Any) -> OctKey:
         key_id = token.headers().get("kid")

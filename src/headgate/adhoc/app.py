@@ -16,7 +16,6 @@ from headgate.adhoc.queries import Queries, Query
 from headgate.errors import HeadgateError, NotFound, TooManyRequests, TransientError
 from headgate.statements.asking import Asked
 
-NDJSON = "application/x-ndjson"
 _NO_MORE = object()
 CODES = {NotFound: 404, TooManyRequests: 429, TransientError: 503, HeadgateError: 400}
 START_SECONDS = 30.0
@@ -25,8 +24,8 @@ START_SECONDS = 30.0
 class Leaving(StreamingResponse):
     """Says when it has ended, however that came."""
 
-    def __init__(self, content: AsyncIterator[bytes], left: Callable[[], None]) -> None:
-        super().__init__(content, media_type=NDJSON)
+    def __init__(self, content: AsyncIterator[bytes], media_type: str, left: Callable[[], None]) -> None:
+        super().__init__(content, media_type=media_type)
         self._left = left
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,7 +60,7 @@ def create_app(queries: Queries, token: str) -> FastAPI:
     @app.get("/queries/{query_id}/rows")
     async def rows(query_id: str, request: Request, owner: str | None = None) -> Leaving:
         query = queries.read(query_id, owner)
-        return Leaving(_pieces(query, request), lambda: queries.leave(query))
+        return Leaving(_pieces(query, request), query.results.media_type, lambda: queries.leave(query))
 
     @app.delete("/queries/{query_id}", status_code=status.HTTP_204_NO_CONTENT)
     def cancel(query_id: str, owner: str | None = None) -> None:

@@ -1,33 +1,40 @@
-"""A SELECT on tables of the lake: Spark runs it as it is written."""
+"""A SELECT on tables of the lake, and what changed between two snapshots of one: rows, and what was read."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, cast
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
+from headgate.adhoc.arrow import ArrowResults, give_batches
 from headgate.adhoc.results import INSERT, Results
 from headgate.adhoc.values import plain_rows
-from headgate.spark import CATALOG
 from headgate.sql.planner import check_names
+from headgate.statements.asking import Asked
 
 FILES = ("resultDataFiles", "resultDeleteFiles")
 SIZES = ("totalDataFileSize", "totalDeleteFileSize")
 
 
-def run_lake(
-    spark: SparkSession, text: str, zone: str, catalog: Mapping[str, str], results: Results
-) -> dict[str, int]:
-    """Gives the rows; how many files were read for them, and how many bytes those are. `catalog` has the
-    properties by which the session shows the catalog who it is."""
-    session = spark.newSession()
-    session.conf.set("spark.sql.session.timeZone", zone)
-    for name, value in catalog.items():
-        session.conf.set(f"spark.sql.catalog.{CATALOG}.{name}", value)
-    rows = session.sql(text)
-    check_names(rows.columns)
-    for row in plain_rows(rows, zone):
-        results.row(INSERT, row)
-    return reading_of(rows)
+class Lake(Protocol):
+    """Rows of the lake with the rights of who asks, whom the properties `catalog` show to the catalog."""
+
+    def query(self, asked: Asked, catalog: Mapping[str, str]) -> AbstractContextManager[DataFrame]: ...
+
+    def changes(self, asked: Asked, catalog: Mapping[str, str]) -> AbstractContextManager[DataFrame]: ...
+
+
+def run_lake(lake: Lake, asked: Asked, catalog: Mapping[str, str], results: Results) -> dict[str, int]:
+    """Gives the rows; how many files were read for them, and how many bytes those are."""
+    frame = lake.query if asked.kind == "lake" else lake.changes
+    with frame(asked, catalog) as rows:
+        if isinstance(results, ArrowResults):
+            give_batches(rows, results)
+        else:
+            check_names(rows.columns)
+            for row in plain_rows(rows, asked.zone):
+                results.row(INSERT, row)
+        return reading_of(rows)
 
 
 def reading_of(rows: DataFrame) -> dict[str, int]:

@@ -12,7 +12,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from headgate.adhoc.lake import run_lake
+from headgate.adhoc.arrow import ArrowResults
+from headgate.adhoc.lake import Lake, run_lake
 from headgate.adhoc.live import BATCH_ROWS, LiveQuery, StagedLiveQuery, run_live
 from headgate.adhoc.results import Closed, Results
 from headgate.adhoc.snapshot import Snapshot
@@ -21,6 +22,7 @@ from headgate.errors import (
     HeadgateError,
     InvalidRequest,
     LimitReached,
+    NotAuthorized,
     NotFound,
     ServerUnavailable,
     StatementFailed,
@@ -37,6 +39,8 @@ from headgate.statements.stages import delete_topics
 log = logging.getLogger(__name__)
 
 MOST = 16
+# Kinds of queries that read the lake, not topics.
+LAKE = ("lake", "changes")
 # Whose internal topics they are: no statement's.
 OWNER = "query-"
 # A query whose rows nobody came for.
@@ -81,16 +85,18 @@ class Queries:
         secret: Callable[[str], str],
         checkpoints: str,
         settings: StatementSettings,
+        lake: Lake,
         catalog: Mapping[str, str],
     ) -> None:
-        """`checkpoints`: the folder of those of live queries, emptied first; `catalog`: properties by which
-        the catalog is shown who asks."""
+        """`checkpoints`: the folder of those of live queries, emptied first; `catalog`: properties by which,
+        with a caller's token, the catalog is shown who asks."""
         self._spark = spark
         self._access = access
         self._schemas = schemas
         self._secret = secret
         self._checkpoints = checkpoints.rstrip("/")
         self._settings = settings
+        self._lake = lake
         self._catalog = catalog
         self._running: dict[str, Query] = {}
         self._lock = threading.Lock()
@@ -102,10 +108,11 @@ class Queries:
         self._keeper.start()
 
     def start(self, asked: Asked) -> Query:
-        plan = None if asked.kind == "lake" else asked.plan(self._secret)
+        plan = None if asked.kind in LAKE else asked.plan(self._secret)
         # A stream's limit is counted as its rows are given.
         limit = plan.limit if plan is not None and asked.kind == "live" else None
-        results = Results(limit, plan.key if plan is not None else (), asked.caller)
+        made = ArrowResults if asked.form == "arrow" and asked.kind in LAKE else Results
+        results = made(limit, plan.key if plan is not None else (), asked.caller)
         query = Query(uuid.uuid4().hex, asked, results, plan=plan)
         query.thread = threading.Thread(
             target=self._run, args=(query,), name=f"query-{query.id}", daemon=True
@@ -195,8 +202,8 @@ class Queries:
 
     def _rows(self, query: Query) -> tuple[str, dict[str, Any]]:
         asked, results = query.asked, query.results
-        if asked.kind == "lake":
-            return "Completed", run_lake(self._spark, asked.sql, asked.zone, self._shown(asked), results)
+        if asked.kind in LAKE:
+            return "Completed", run_lake(self._lake, asked, self._shown(asked), results)
         assert query.plan is not None
         if asked.kind == "live":
             live = self._live(query, f"{self._checkpoints}/{query.id}")
@@ -216,8 +223,13 @@ class Queries:
 
     def _shown(self, asked: Asked) -> Mapping[str, str]:
         """By what the catalog is shown whose query it is."""
-        if not self._catalog or asked.caller is None or asked.caller.token is None:
-            return self._catalog
+        if not self._catalog:
+            return {}
+        if asked.caller is None or asked.caller.token is None:
+            # Without one the catalog would take the driver for whoever is on this machine.
+            raise NotAuthorized(
+                "The query names nobody whose rights it has.", "Ask the server, not the driver."
+            )
         return {**self._catalog, "token": asked.caller.token}
 
     def _live(self, query: Query, uri: str) -> LiveQuery | StagedLiveQuery:
@@ -286,4 +298,6 @@ def _meant(error: Exception, query: Query) -> Exception:
     text = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
     said = text.split("\n\nJVM stacktrace")[0].split(";\n")[0].splitlines()
     line = next((text.strip() for text in said if text.strip()), type(error).__name__)
-    return InvalidRequest(line) if query.asked.kind == "lake" else StatementFailed(line)
+    if query.asked.caller is not None and query.asked.caller.token:
+        line = line.replace(query.asked.caller.token, "…")
+    return InvalidRequest(line) if query.asked.kind in LAKE else StatementFailed(line)

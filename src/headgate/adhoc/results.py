@@ -27,6 +27,8 @@ class Closed(Exception):
 class Results:
     """One writer and one reader, each in a thread of its own."""
 
+    media_type = "application/x-ndjson"
+
     def __init__(
         self, limit: int | None = None, key: Sequence[str] = (), caller: "Caller | None" = None
     ) -> None:
@@ -87,7 +89,8 @@ class Results:
         """What is there is to be seen now."""
         if self._waiting:
             piece = b"".join(self._waiting)
-            self._waiting, self._size = [], 0
+            self._waiting.clear()
+            self._size = 0
             self._put(piece)
 
     @property
@@ -150,8 +153,9 @@ class Results:
 
     def _last(self, content: Mapping[str, Any]) -> None:
         """Who has gone does not wait for it; who does not read is not waited for any longer than so."""
-        last = b"".join([*self._waiting, _line(content)])
-        self._waiting, self._size = [], 0
+        last = self._last_piece(content)
+        self._waiting.clear()
+        self._size = 0
         deadline = time.monotonic() + LAST_SECONDS
         for piece in (last, None):
             while not self._closed.is_set() and time.monotonic() < deadline:
@@ -160,6 +164,9 @@ class Results:
                 except queue.Full:
                     continue
                 break
+
+    def _last_piece(self, content: Mapping[str, Any]) -> bytes:
+        return b"".join([*self._waiting, _line(content)])
 
     def _put(self, piece: bytes) -> None:
         while self.is_wanted and not self._finished.is_set():

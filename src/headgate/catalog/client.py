@@ -9,13 +9,14 @@ VIEW_HEADER, VIEW_ALL = "X-Headgate-View", "all"
 DELEGATION, VENDED = "header.X-Iceberg-Access-Delegation", "vended-credentials"
 
 
-def key_properties(uri: str, key: str) -> dict[str, str]:
-    """What shows a key of the data folder to the catalog. It does not expire: there is nothing to refresh."""
+def key_properties(uri: str, key: str | None = None) -> dict[str, str]:
+    """What shows a key of the data folder, or a token, to the catalog; nobody refreshes it."""
+    shown = {} if key is None else {"token": key}
     return {
+        **shown,
         "rest.auth.type": "oauth2",
         # Not asked for anything: without it the client warns.
         "oauth2-server-uri": f"{uri}/v1/oauth/tokens",
-        "token": key,
         "token-refresh-enabled": "false",
     }
 

@@ -94,6 +94,7 @@ class Delegation:
         role = caller.on_table(identifier.namespace, identifier.name)
         managed = is_managed(metadata.property(MANAGED_KEY, None))
         writes = role is Role.ENGINE or (role is not None and role >= Role.WRITER and not managed)
+        writes = writes and not caller.reads_only
         footprint = self._warehouse.footprint(metadata.location(), metadata.properties())
         # What lies inside another of them needs no word of its own: the policy must be short.
         outside = (path for path in footprint.paths if not path.startswith(f"{footprint.location}/"))

@@ -21,7 +21,7 @@ from headgate.access.gate import Visit
 from headgate.catalog.client import VIEW_ALL, VIEW_HEADER
 from headgate.catalog.delegation import HEADER as DELEGATION
 from headgate.catalog.delegation import Asked
-from headgate.catalog.errors import CatalogError, bad_request, from_java, unavailable
+from headgate.catalog.errors import CatalogError, bad_request, forbidden, from_java, unavailable
 from headgate.catalog.idempotency import Once, once
 from headgate.catalog.names import Identifier, parse_namespace
 from headgate.catalog.once import Answer
@@ -31,15 +31,24 @@ log = logging.getLogger(__name__)
 
 # Stands for a slash inside a segment while routes are matched. No decoded UTF-8 text contains it.
 INNER_SLASH = "\udc2f"
+READING = frozenset({"GET", "HEAD"})
 
 
 def authenticating(gate: Gate) -> Callable[[Request], None]:
     """What every guarded route depends on, before anything of the request is looked at."""
 
     def authenticate(request: Request) -> None:
-        request.state.caller = gate.caller(Visit.of(request.scope))
+        caller = gate.caller(Visit.of(request.scope))
+        if caller.reads_only and request.method not in READING and not _is_report(request):
+            raise forbidden(f"{caller.name} asks a query, which changes nothing.")
+        request.state.caller = caller
 
     return authenticate
+
+
+def _is_report(request: Request) -> bool:
+    """What a client tells of its scan, which it does by POST. By the route: a table may be called metrics."""
+    return str(request.scope["route"].path).endswith("/tables/{table}/metrics")
 
 
 async def _caller(request: Request) -> Principal:

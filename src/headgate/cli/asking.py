@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from headgate.cli.client import Client, error_of_line
+from headgate.cli.lake import start_driver
 from headgate.cli.output import LiveTable, note, print_line, print_table, printable, say
-from headgate.cli.query import cell, size_text, start_driver
+from headgate.cli.query import cell, size_text
 from headgate.errors import ServerUnavailable
 
 Row = Mapping[str, Any]

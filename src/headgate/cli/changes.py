@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from headgate.cli.client import DataOption, connect
+from headgate.cli.client import DataOption
+from headgate.cli.lake import answer
 from headgate.cli.maintain import app
-from headgate.cli.query import Output, ask_for, print_result
+from headgate.cli.query import Output, print_answer
 from headgate.cli.table import TopicArgument
 from headgate.errors import InvalidRequest
 
@@ -25,15 +26,10 @@ def changes(
     data: DataOption = None,
 ) -> None:
     """Rows that came, went or are others now: inserts, updates (before and after) and deletes."""
-    with connect(data) as client:
-        key = client.get("tables", topic)["detail"].get("key") or []
     first = None if start == "earliest" else _when(start)
     last = None if end is None else _when(end)
-
-    from headgate.query.changes import changes as between
-
-    result = ask_for(lambda spark: between(spark, topic, key, first, last), data)
-    print_result(result, output)
+    with answer({"topic": topic, "start": first, "end": last}, data, ("queries", "changes")) as found:
+        print_answer(found, output)
 
 
 def _when(text: str) -> str:

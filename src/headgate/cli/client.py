@@ -121,6 +121,19 @@ class Client:
     def lines(self, *path: str, body: Any = None, **parameters: Any) -> Iterator[Iterator[str]]:
         """The lines of an answer that may never end, as they come; gone with the block. With a body it is
         posted."""
+        with self._streamed(path, parameters, body) as answer:
+            yield answer.iter_lines()
+
+    @contextmanager
+    def content(self, *path: str) -> Iterator[Iterator[bytes]]:
+        """The same, of an answer that has no lines."""
+        with self._streamed(path, {}, None) as answer:
+            yield answer.iter_bytes()
+
+    @contextmanager
+    def _streamed(
+        self, path: tuple[str, ...], parameters: dict[str, Any], body: Any
+    ) -> "Iterator[httpx.Response]":
         import httpx
 
         url = "/".join([self._api, *(quote(part, safe="") for part in path)])
@@ -131,7 +144,7 @@ class Client:
                 if not answer.is_success:
                     answer.read()
                     raise error_of(answer)
-                yield answer.iter_lines()
+                yield answer
         except httpx.TransportError as error:
             raise self._silent(error) from error
 

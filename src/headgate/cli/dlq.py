@@ -5,8 +5,8 @@ from typing import Annotated, Any
 import typer
 
 from headgate.cli.client import Client, DataOption, JsonOption, connect
+from headgate.cli.lake import rows_of
 from headgate.cli.output import print_json, print_table, say
-from headgate.cli.query import ask, plain_rows
 from headgate.cli.table import TopicArgument, wait_for_request
 from headgate.errors import InvalidRequest
 
@@ -93,9 +93,7 @@ def _dead_letters_of(client: Client, topic: str) -> str:
 
 
 def _ask(sql: str, data: Any) -> list[dict[str, Any]]:
-    result = ask(sql, data)
-    columns = list(result.rows.column_names)
-    return [dict(zip(columns, row, strict=True)) for row in plain_rows(result.rows)]
+    return rows_of(sql, data)
 
 
 def _name(*parts: str) -> str:

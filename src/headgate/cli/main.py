@@ -18,6 +18,7 @@ from headgate.cli import (
     desired,
     dlq,
     history,
+    notebooks,
     query,
     signin,
     sql,
@@ -83,6 +84,7 @@ app.command("audit")(audit.audit)
 app.add_typer(credentials.app, name="credentials")
 app.add_typer(storage.app, name="storage")
 app.add_typer(catalog.app, name="catalog")
+app.add_typer(notebooks.app, name="connect")
 app.add_typer(statement.app, name="statement")
 app.command("datagen")(datagen.datagen)
 app.command("query")(query.query)

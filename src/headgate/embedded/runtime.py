@@ -102,9 +102,10 @@ class Runtime:
         )
 
     @property
-    def spark_connect(self) -> str:
+    def spark_connect(self) -> str | None:
+        """None where it is not served."""
         # Spark's client speaks without TLS to a host of this name only.
-        return f"sc://localhost:{self.connect_port}"
+        return f"sc://localhost:{self.connect_port}" if self.settings.connect.enabled else None
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -118,7 +119,7 @@ class Runtime:
             "iceberg": without_password(self.iceberg),
             "api": self.api,
             "console": self.console,
-            "spark_connect": self.spark_connect,
+            **({} if self.spark_connect is None else {"spark_connect": self.spark_connect}),
             **({} if public.host is None else {"public": elsewhere}),
         }
 

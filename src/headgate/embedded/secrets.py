@@ -9,6 +9,8 @@ TOKEN_BYTES = 32
 ENGINE_KEY, OPERATOR_KEY = "engine", "operator"
 # What clients of the embedded broker log in with, where it asks.
 BROKER_KEY = "broker"
+# What the server shows to the query driver.
+QUERY_KEY = "query"
 
 
 def secret(data: Path, name: str) -> str:

@@ -9,6 +9,7 @@ import httpx
 from confluent_kafka import KafkaException
 
 from headgate.config import Settings
+from headgate.embedded import notebooks
 from headgate.embedded.broker import Broker, Login, wait_for_kafka
 from headgate.embedded.child import ChildSpec
 from headgate.embedded.folder import DataFolder
@@ -40,7 +41,7 @@ def run(
         runtime = Runtime.of(
             settings,
             server_port=ports["server"],
-            connect_port=ports["connect"],
+            connect_port=ports.get("connect", 0),
             broker_port=ports.get("broker", 0),
             config=config,
             supervisor=Identity.own(),
@@ -70,6 +71,7 @@ def supervise(supervisor: Supervisor, runtime: Runtime, on_ready: Callable[[Runt
 
 def forget_earlier_run(specs: Sequence[ChildSpec], store: Store) -> None:
     """A run that was killed could not say that its processes are gone, nor that nobody wants them now."""
+    notebooks.revoke(store)
     store.want("query", False)
     for spec in specs:
         store.beat(spec.name, "", 0, "stopped")
@@ -77,7 +79,9 @@ def forget_earlier_run(specs: Sequence[ChildSpec], store: Store) -> None:
 
 def wanted_ports(settings: Settings) -> dict[str, int]:
     """By name; 0 is any. The controller's is nobody's business but the broker's."""
-    wanted = {"server": settings.ports.server, "connect": settings.ports.connect}
+    wanted = {"server": settings.ports.server}
+    if settings.connect.enabled:
+        wanted["connect"] = settings.ports.connect
     if settings.kafka.bootstrap is None:
         wanted |= {"broker": settings.ports.broker, "controller": 0}
         wanted |= {"internal": 0} if settings.auth.required else {}
@@ -107,6 +111,8 @@ def child_specs(
             deadline=180.0,
         ),
     ]
+    if runtime.settings.connect.enabled:
+        specs.append(connect_spec(runtime, store))
     if runtime.settings.kafka.bootstrap is None:
         port = int(runtime.kafka.rpartition(":")[2])
         login = Login(secret(runtime.data, BROKER_KEY), internal_port) if runtime.broker_asks else None
@@ -118,6 +124,27 @@ def child_specs(
         )
         specs.insert(0, program)
     return specs
+
+
+def connect_spec(runtime: Runtime, store: Store) -> ChildSpec:
+    """Spark Connect: it is told where the catalog is, and has no settings, keys or control state of ours."""
+    program = [sys.executable, "-m", "headgate.notebooks"]
+    return ChildSpec(
+        "connect",
+        lambda _: [*program, *notebooks.prepare(runtime, store)],
+        lambda _: _listens(runtime.connect_port),
+        after=("server",),
+        deadline=180.0,
+        environment=lambda given: notebooks.environment(runtime.data, given),
+    )
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection((LOOPBACK, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def broker_answers(broker: Broker) -> bool:

@@ -167,11 +167,12 @@ class Supervisor:
         self._report(child, Phase.STOPPED.value)
 
     def _beat(self) -> None:
-        """The broker cannot speak for itself."""
+        """The broker and Spark Connect cannot speak for themselves."""
         self._beat_at = time.monotonic()
-        broker = self.children.get("broker")
-        if broker is not None and broker.phase is Phase.READY:
-            self._report(broker, Phase.READY.value)
+        for name in ("broker", "connect"):
+            child = self.children.get(name)
+            if child is not None and child.phase is Phase.READY:
+                self._report(child, Phase.READY.value)
 
     # -- what is kept
 

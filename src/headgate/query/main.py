@@ -14,8 +14,9 @@ from headgate.catalog.client import DELEGATION, VENDED, catalog_properties, key_
 from headgate.embedded.entry import enter, stop_on_signal
 from headgate.embedded.ports import LOOPBACK
 from headgate.embedded.runtime import Runtime
-from headgate.embedded.secrets import OPERATOR_KEY, secret
+from headgate.embedded.secrets import QUERY_KEY, secret
 from headgate.kafka.access import SPARK_REDACTION
+from headgate.query.sessions import HARDENED, LakeSessions
 from headgate.registry.client import SchemaSource
 from headgate.spark import CATALOG, Driver, build_session
 from headgate.storage import Places, Storages
@@ -38,19 +39,18 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
     store = Store.open(settings.store_url)
     store.beat(NAME, instance, os.getpid(), "starting")
     Places.of(settings, Storages(store.engine))
-    # By the environment: an argument could be read by every user of the machine.
-    os.environ["SPARK_CONNECT_AUTHENTICATE_TOKEN"] = secret(runtime.data, "connect")
     properties = catalog_properties(
         runtime.iceberg,
         settings.catalog.warehouse,
         None,
-        # Keys of storage follow the rights of who asks.
-        {DELEGATION: VENDED, **settings.catalog.properties},
+        # Keys of storage follow the rights of who asks. A session that has no token of its own opens nothing:
+        # without any, the catalog would take it for whoever runs Headgate.
+        {**_nobody(runtime), DELEGATION: VENDED, **settings.catalog.properties},
     )
-    session = build_session(settings, NAME, settings.query.memory, properties, _connect_settings(runtime))
+    session = build_session(settings, NAME, settings.query.memory, properties, _query_settings(runtime))
     with closing(store), Driver(session) as driver, asking(runtime, driver.session) as door:
-        log.info("ready at %s", runtime.spark_connect)
-        addresses = {"address": runtime.spark_connect, "queries": door.address}
+        log.info("ready at %s", door.address)
+        addresses = {"queries": door.address}
         while store.keep(NAME, instance, "ready", addresses):
             if driver.ended is not None:
                 log.error("the driver's JVM ended with %s", driver.ended)
@@ -63,7 +63,7 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
 @contextmanager
 def asking(runtime: Runtime, spark: SparkSession) -> Iterator[Door]:
     """Where the server brings the SELECTs that users ask."""
-    settings, token = runtime.settings, secret(runtime.data, "connect")
+    settings, token = runtime.settings, secret(runtime.data, QUERY_KEY)
     queries = Queries(
         spark,
         runtime.kafka_access,
@@ -71,10 +71,9 @@ def asking(runtime: Runtime, spark: SparkSession) -> Iterator[Door]:
         settings.secret,
         f"{settings.checkpoints.rstrip('/')}/adhoc",
         settings.statements,
+        LakeSessions(spark, settings.namespace),
         # A catalog of yours is told nothing of ours.
-        key_properties(runtime.iceberg, secret(runtime.data, OPERATOR_KEY))
-        if settings.catalog.uri is None
-        else {},
+        key_properties(runtime.iceberg) if settings.catalog.uri is None else {},
     )
     with Door(create_app(queries, token), LOOPBACK) as door:
         try:
@@ -83,14 +82,16 @@ def asking(runtime: Runtime, spark: SparkSession) -> Iterator[Door]:
             queries.close()
 
 
-def _connect_settings(runtime: Runtime) -> dict[str, str]:
+def _nobody(runtime: Runtime) -> dict[str, str]:
+    return key_properties(runtime.iceberg, "nobody") if runtime.settings.catalog.uri is None else {}
+
+
+def _query_settings(runtime: Runtime) -> dict[str, str]:
     return {
         # How Kafka is read; names of columns stay as free as Spark's users know them.
         **{key: value for key, value in LANE.items() if key.startswith("spark.kafka.")},
         **SPARK_REDACTION,
-        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-        "spark.connect.grpc.binding.address": LOOPBACK,
-        "spark.connect.grpc.binding.port": str(runtime.connect_port),
+        **HARDENED,
         "spark.sql.defaultCatalog": CATALOG,
         f"spark.sql.catalog.{CATALOG}.default-namespace": runtime.settings.namespace,
     }

@@ -11,7 +11,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from headgate import __version__
 from headgate.access import Gate
 from headgate.embedded.runtime import Runtime
-from headgate.embedded.secrets import secret
+from headgate.embedded.secrets import QUERY_KEY, secret
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
@@ -110,7 +110,7 @@ def create_app(
         sql_router(scripts),
         queries_router(
             scripts,
-            QueryDriver(store, secret(runtime.data, "connect")),
+            QueryDriver(store, secret(runtime.data, QUERY_KEY)),
             store,
             describe_caller,
         ),

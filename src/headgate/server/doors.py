@@ -20,7 +20,7 @@ from headgate.access.tokens import Tokens
 from headgate.access.topics import RIGHTS
 from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import ENGINE_KEY, OPERATOR_KEY, secret
-from headgate.errors import HeadgateError, NotAuthorized, TooManyFailures
+from headgate.errors import HeadgateError, NotAllowed, NotAuthorized, TooManyFailures
 from headgate.server.access import Access, check_known
 from headgate.server.failures import Failure, status_of
 from headgate.store import Store
@@ -61,6 +61,8 @@ class Doorkeeper:
             try:
                 caller = await run_in_threadpool(self._gate.caller, Visit.of(scope))
                 check_known(caller)
+                if caller.reads_only:
+                    raise NotAllowed(f"{caller.name}'s query reads the catalog alone.")
             except HeadgateError as error:
                 await _refuse(error, scope, receive, send)
                 return

@@ -20,6 +20,7 @@ START_SECONDS = 120.0
 LOOK_SECONDS = 0.25
 ANSWER_SECONDS = 30.0
 NAME = "query"
+NDJSON = "application/x-ndjson"
 
 
 @dataclass
@@ -29,11 +30,18 @@ class Rows:
     _client: httpx.AsyncClient
     _answer: httpx.Response
 
+    @property
+    def media_type(self) -> str:
+        return str(self._answer.headers["content-type"])
+
     async def pieces(self) -> AsyncIterator[bytes]:
         try:
             async for piece in self._answer.aiter_raw():
                 yield piece
         except httpx.TransportError:
+            if self.media_type != NDJSON:
+                # A stream of Arrow that ends too soon says so itself.
+                return
             told = {"op": "error", "error": "ServerUnavailable", "message": "The query driver has ended."}
             yield b"\n" + json.dumps({**told, "remedy": "Ask again: it is started anew."}).encode() + b"\n"
 

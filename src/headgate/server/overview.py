@@ -12,7 +12,7 @@ from headgate.embedded.runtime import Runtime
 from headgate.model import OnError, Start, StartKind, StatementState
 from headgate.store import Integrations, ProcessRecord, StatementRecord, Statements, Store, TableRecord
 
-PROCESSES = ("broker", "server", "engine", "query")
+PROCESSES = ("broker", "server", "engine", "query", "connect")
 # A process that has said nothing for so long is not taken at its last word.
 SILENT_SECONDS = 30.0
 
@@ -47,7 +47,10 @@ class Overview:
 
     def processes(self) -> list[dict[str, Any]]:
         embedded = self.runtime.settings.kafka.bootstrap is None
-        shown = [process(self.store.process(name)) for name in PROCESSES if embedded or name != "broker"]
+        settings = self.runtime.settings
+        absent = {"broker"} if not embedded else set()
+        absent |= {"connect"} if not settings.connect.enabled else set()
+        shown = [process(self.store.process(name)) for name in PROCESSES if name not in absent]
         if self.is_whole:
             return shown
         # Where they listen and which processes they are is for who runs them.

@@ -15,6 +15,8 @@ from headgate.statements.session import BAD, FLUSH, IDLE, SNAPSHOT
 # `live` goes on for ever, `snapshot` ends where the topics ended when it began, `lake` reads tables, and
 # `changes` compares two snapshots of one.
 Kind = Literal["live", "snapshot", "lake", "changes"]
+# Lines of JSON, or for rows of the lake a stream of Arrow.
+Form = Literal["json", "arrow"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class Caller:
 
 @dataclass(frozen=True)
 class Asked:
-    """`tables` are those that the query names, as they are now; `changes` what is compared, of `changes`."""
+    """`tables` are those that the query names, as they are now; `changes` what is compared, of `changes`;
+    `form` is that of the rows."""
 
     kind: Kind
     sql: str
@@ -49,6 +52,7 @@ class Asked:
     flush_seconds: float | None = None
     caller: Caller | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
+    form: Form = "json"
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

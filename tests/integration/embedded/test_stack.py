@@ -21,11 +21,10 @@ def test_a_kafka_of_ones_own_takes_the_place_of_the_broker(data: Path, store: St
     assert names(data, store, own) == ["server", "engine", "query"]
     assert sorted(wanted_ports(load_settings(environment={}))) == [
         "broker",
-        "connect",
         "controller",
         "server",
     ]
-    assert sorted(wanted_ports(load_settings(environment=own))) == ["connect", "server"]
+    assert sorted(wanted_ports(load_settings(environment=own))) == ["server"]
 
 
 def test_children_get_their_folder_configuration_and_instance(

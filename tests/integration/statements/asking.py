@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from headgate.adhoc.queries import Queries, Query
 from headgate.config import Statements as StatementSettings
 from headgate.errors import ConfigError
+from headgate.query.sessions import LakeSessions
 from headgate.statements.declared import DeclaredTables
 from headgate.statements.execute import Executor
 from headgate.statements.tables import TopicTables
@@ -36,7 +37,14 @@ class Asking:
         self.checkpoints = folder / "adhoc"
         settings = StatementSettings(interval=0.1, tasks=2)
         self.queries = Queries(
-            spark, bench.access, bench.schemas, secret, self.checkpoints.as_uri(), settings, {}
+            spark,
+            bench.access,
+            bench.schemas,
+            secret,
+            self.checkpoints.as_uri(),
+            settings,
+            LakeSessions(spark, "local"),
+            {},
         )
         self._spark = spark
 

@@ -25,7 +25,6 @@ def test_addresses_of_the_embedded_parts(settings: Settings) -> None:
         "iceberg": "http://127.0.0.1:1080/iceberg",
         "api": "http://127.0.0.1:1080/api/v1",
         "console": "http://127.0.0.1:1080/",
-        "spark_connect": "sc://localhost:1502",
     }
 
 

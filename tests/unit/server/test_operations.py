@@ -78,7 +78,7 @@ def test_the_page_shows_tables_and_addresses(client: TestClient, store: Store) -
     assert answer.headers["content-type"].startswith("text/html")
     assert "<td>orders</td><td>Suspended</td><td class='number'>1,234,567</td>" in answer.text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in answer.text
-    assert "sc://localhost:15002" in answer.text
+    assert "http://127.0.0.1:8080/iceberg" in answer.text
 
 
 def test_everything_on_the_page_is_escaped() -> None:

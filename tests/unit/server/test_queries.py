@@ -15,7 +15,7 @@ from headgate.access.credentials import Credentials
 from headgate.access.roles import Grant
 from headgate.adhoc.app import Door
 from headgate.embedded.runtime import Runtime
-from headgate.embedded.secrets import secret
+from headgate.embedded.secrets import QUERY_KEY, secret
 from headgate.model import TableSpec
 from headgate.store import Store
 
@@ -80,7 +80,7 @@ def seen(runtime: Runtime, store: Store) -> Iterator[list[Any]]:
                 raise OSError("gone")
             yield b'{"op":"end","state":"Completed"}\n'
 
-        return StreamingResponse(lines())
+        return StreamingResponse(lines(), media_type="application/x-ndjson")
 
     with Door(app, "127.0.0.1") as door:
         store.beat("query", "it", os.getpid(), "ready")
@@ -93,7 +93,7 @@ def test_what_a_driver_gives_is_passed_on(client: TestClient, seen: list[Any], r
     assert made.status_code == 201
     assert made.json() == {"id": "one", "kind": "lake", "columns": None, "key": None, "warnings": []}
     token, asked = seen[0]
-    assert token == f"Bearer {secret(runtime.data, 'connect')}"
+    assert token == f"Bearer {secret(runtime.data, QUERY_KEY)}"
     assert (asked["kind"], asked["sql"]) == ("lake", "SELECT n FROM lake.local.a")
     answer = client.get(f"{QUERIES}/one/rows")
     assert answer.headers["content-type"] == "application/x-ndjson"

@@ -20,7 +20,7 @@ from headgate.apply.read import read_text, resource_of
 from headgate.apply.show import plan_dict, plan_id
 from headgate.errors import InvalidRequest, NotFound
 from headgate.server.access import Asking, needs
-from headgate.server.api.queries import NDJSON
+from headgate.server.driver import NDJSON
 from headgate.server.overview import Overview
 
 

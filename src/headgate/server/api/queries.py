@@ -13,11 +13,10 @@ from headgate.access import Principal, Role
 from headgate.server.access import Access, Asking, needs
 from headgate.server.driver import QueryDriver, Rows
 from headgate.sql.types import name_of
-from headgate.statements.asking import Asked, Caller
+from headgate.statements.asking import Asked, Caller, Form
 from headgate.statements.execute import Executor
 from headgate.store import Store
 
-NDJSON = "application/x-ndjson"
 # What is known of the rows of the lake only when they come.
 NOT_PLANNED: dict[str, Any] = {"columns": None, "key": None, "warnings": []}
 
@@ -30,13 +29,14 @@ class Question(BaseModel):
     sql: str = Field(min_length=1, max_length=1_000_000)
     settings: dict[str, str] = Field(default_factory=dict, description="What is SET.")
     lake: bool = Field(False, description="All names are tables of the lake, and the SQL is Spark's.")
+    format: Form = Field("json", description="Rows of the lake as lines of JSON, or as a stream of Arrow.")
 
 
 class Passing(StreamingResponse):
     """The driver's lines, passed on. Whoever leaves, the other side learns it."""
 
     def __init__(self, rows: Rows, request: Request) -> None:
-        super().__init__(_pieces(rows, request), media_type=NDJSON)
+        super().__init__(_pieces(rows, request), media_type=rows.media_type)
         self._rows = rows
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,6 +61,7 @@ class Comparison(BaseModel):
     topic: str = Field(min_length=1)
     start: str | None = Field(None, description="A snapshot's id, or a time; none is before the first.")
     end: str | None = Field(None, description="A snapshot's id, or a time; none is now.")
+    format: Form = Field("json", description="Lines of JSON, or a stream of Arrow.")
 
 
 def queries_router(
@@ -89,7 +90,10 @@ def queries_router(
             asked, plan = scripts.ask(question.sql, question.settings)
         for topic in sorted(() if plan is None else plan.tables):
             access.note(f"topic {topic}")
-        about: dict[str, Any] = {"id": started(asked, access), "kind": asked.kind}
+        about: dict[str, Any] = {
+            "id": started(replace(asked, form=question.format), access),
+            "kind": asked.kind,
+        }
         if plan is not None:
             columns = [{"name": f.name, "type": name_of(f.dataType)} for f in plan.columns.fields]
             keyed = asked.kind == "live" and plan.changelog == "upsert"
@@ -109,7 +113,8 @@ def queries_router(
         """Its rows are read as a SELECT's are."""
         access.check_table(wanted.topic, Role.READER)
         key = list(store.table(wanted.topic).status.detail.get("key") or ())
-        asked = Asked("changes", "", changes={**wanted.model_dump(), "key": key})
+        compared = {"topic": wanted.topic, "start": wanted.start, "end": wanted.end, "key": key}
+        asked = Asked("changes", "", changes=compared, form=wanted.format)
         return {"id": started(asked, access), "kind": asked.kind, **NOT_PLANNED}
 
     @router.get("", summary="List the queries that run", **needs(Role.READER, "own"))
@@ -125,7 +130,9 @@ def queries_router(
         **needs(Role.READER, "own"),
     )
     async def rows(query_id: str, request: Request, access: Asking) -> Passing:
-        """Lines of JSON, the last with the op `end` or `error`. Who leaves stops the query."""
+        """Lines of JSON, the last with the op `end` or `error`; or a stream of Arrow, whose last batch is
+        empty and has that line in its metadata, under `headgate`. Who leaves stops the query."""
+        access.note_records()
         return Passing(await driver.rows(query_id, _owner(access)), request)
 
     @router.delete(

@@ -1,0 +1,70 @@
+"""The functions that a query of the lake may call: `functions.toml` has them, and why others are removed."""
+
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+_FILE = Path(__file__).with_name("functions.toml")
+_REGISTRIES = ("FunctionRegistry", "TableFunctionRegistry")
+
+
+@cache
+def allowed_functions() -> frozenset[str]:
+    groups: dict[str, list[str]] = _classified()["allowed"]
+    return frozenset(name for names in groups.values() for name in names)
+
+
+@cache
+def removed_functions() -> dict[str, str]:
+    """By name, why."""
+    groups: dict[str, Any] = _classified()["removed"]
+    return {name: str(group["reason"]) for group in groups.values() for name in group["names"]}
+
+
+@cache
+def _classified() -> dict[str, Any]:
+    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
+
+
+def known_functions(spark: SparkSession) -> set[str]:
+    """All that this Spark has, operators included, whatever was removed."""
+    analysis = _analysis(spark)
+    scalar, table = analysis.FunctionRegistry, analysis.TableFunctionRegistry
+    sources = (scalar.expressions(), scalar.builtinOperators(), table.logicalPlans())
+    names = set()
+    for source in sources:
+        each = source.keysIterator()
+        while each.hasNext():
+            names.add(str(each.next()))
+    return names
+
+
+def remove_functions(spark: SparkSession) -> None:
+    """Takes what is not allowed out of the registries that sessions made from now on begin with.
+
+    The registries are this JVM's: a query names a function as it likes, it is not there.
+    """
+    for registry in _registries(spark):
+        for entry in list(_entries(registry)):
+            if str(entry.funcName()) not in allowed_functions():
+                registry.dropFunction(entry)
+
+
+def _registries(spark: SparkSession) -> Iterator[Any]:
+    for name in _REGISTRIES:
+        yield getattr(_analysis(spark), name).builtin()
+
+
+def _analysis(spark: SparkSession) -> Any:
+    jvm: Any = spark.sparkContext._jvm
+    return jvm.org.apache.spark.sql.catalyst.analysis
+
+
+def _entries(registry: Any) -> Iterator[Any]:
+    names = registry.listFunction().iterator()
+    while names.hasNext():
+        yield names.next()

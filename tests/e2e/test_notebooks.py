@@ -1,0 +1,63 @@
+"""Spark Connect for notebooks: where it is asked for, with its token, and nothing of ours in reach."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tests.support.stack import Stack
+
+CANARY = "a-canary-of-notebooks"
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    settings = {
+        "HEADGATE_CONNECT__ENABLED": "true",
+        "HEADGATE_CONNECT__MEMORY": "1g",
+        "HEADGATE_SECRETS__CANARY": CANARY,
+        "AWS_SECRET_ACCESS_KEY": CANARY,
+    }
+    with Stack(tmp_path_factory.mktemp("notebooks") / "data", None, **settings) as stack:
+        yield stack
+
+
+def session(stack: Stack, token: str) -> SparkSession:
+    # Spark's client knows where to go by this alone.
+    made: SparkSession = SparkSession.builder.remote(f"{stack.runtime.spark_connect}/;token={token}").create()
+    return made
+
+
+def test_a_notebook_has_what_it_needs_and_nothing_of_ours(serving: Stack) -> None:
+    assert serving.json("status")["addresses"]["spark_connect"] == serving.runtime.spark_connect
+    token = serving.run("connect", "token").stdout.strip()
+    spark = session(serving, token)
+    try:
+        assert [tuple(row) for row in spark.sql("SHOW NAMESPACES").collect()] == [("local",)]
+        spark.sql("CREATE NAMESPACE lake.notes")
+        spark.sql("CREATE TABLE lake.notes.t USING iceberg AS SELECT 1 AS n")
+        assert [row.n for row in spark.table("lake.notes.t").collect()] == [1]
+        with pytest.raises(PySparkException):
+            spark.sql("CREATE TABLE lake.local.t (n INT) USING iceberg")
+        keys = [(serving.data / "secrets" / name).read_text() for name in ("engine", "operator")]
+        shown = str(spark.sql("SET -v").collect())
+        assert not [key for key in (*keys, CANARY) if key in shown]
+        java = spark.sql("SELECT reflect('java.lang.System', 'getenv')").collect()
+        assert not [key for key in (*keys, CANARY) if key in str(java)]
+    finally:
+        spark.stop()
+    folder = serving.data / "connect"
+    assert {file.stat().st_mode & 0o077 for file in (folder, *folder.iterdir())} == {0}
+
+
+def test_another_token_opens_nothing(serving: Stack) -> None:
+    with pytest.raises(Exception, match=r"(?i)unauthenticated|invalid|token"):
+        session(serving, "another").sql("SELECT 1").collect()
+
+
+def test_the_token_is_not_shown_by_a_log(serving: Stack) -> None:
+    token = Path(serving.data / "connect" / "token").read_text()
+    logs = [file for file in (serving.data / "logs").iterdir() if token in file.read_text(errors="replace")]
+    assert not logs
