@@ -12,6 +12,7 @@ import typer
 from headgate.cli.client import DataOption
 from headgate.cli.lake import Answer, answer
 from headgate.cli.output import note, print_table
+from headgate.errors import InvalidRequest
 
 
 class Output(StrEnum):
@@ -26,6 +27,8 @@ def query(
     data: DataOption = None,
 ) -> None:
     """Query the tables with Spark: time travel and metadata tables included."""
+    if not sql.strip():
+        raise InvalidRequest("There is no SQL to run.", "headgate query \"SELECT …\"")
     with answer({"sql": sql, "lake": True}, data) as found:
         print_answer(found, output)
 
