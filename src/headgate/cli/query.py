@@ -28,7 +28,7 @@ def query(
 ) -> None:
     """Query the tables with Spark: time travel and metadata tables included."""
     if not sql.strip():
-        raise InvalidRequest("There is no SQL to run.", "headgate query \"SELECT …\"")
+        raise InvalidRequest("There is no SQL to run.", 'headgate query "SELECT …"')
     with answer({"sql": sql, "lake": True}, data) as found:
         print_answer(found, output)
 
