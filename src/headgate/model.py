@@ -52,6 +52,10 @@ class Deletes(StrEnum):
     POSITION_DELETES = "position-deletes"  # format version 2
 
 
+# The format version that has a way of deleting; the one that is not here is of both.
+_NEEDED_FORMAT: Mapping[Deletes, int] = {Deletes.DELETION_VECTORS: 3, Deletes.POSITION_DELETES: 2}
+
+
 class Envelope(StrEnum):
     """Whether values are rows, or changes of rows."""
 
@@ -60,7 +64,8 @@ class Envelope(StrEnum):
     DEBEZIUM = "debezium"  # changes
 
 
-# Engines that read deletion vectors, by the names that `readers` takes; the others get whole files.
+# Engines that read format version 3, deletion vectors with it, by the names that `readers` takes; the others
+# read version 2.
 READERS: Mapping[str, bool] = {
     "spark": True,
     "duckdb": True,
@@ -362,6 +367,8 @@ class TableSpec:
     # How rows go, in upsert tables; None: as the declared readers can read it.
     deletes: Deletes | None = None
     readers: tuple[str, ...] = ()
+    # Iceberg's; None: as the declared readers and the way of deleting need it.
+    format_version: int | None = None
     envelope: Envelope = Envelope.AUTO
     # Whether files are written anew when a column's name in them is no longer the table's: readers of Delta
     # find columns by name.
@@ -381,6 +388,7 @@ class TableSpec:
                     f"Nothing is known of the reader '{reader}' of table '{self.topic}'.",
                     f"Known: {', '.join(READERS)}.",
                 )
+        self._check_format()
         if self.mode is TableMode.APPEND and (self.key is not None or self.deletes is not None):
             raise InvalidRequest(
                 f"Table '{self.topic}' appends: it has no key, and rows of it are not deleted.",
@@ -405,6 +413,39 @@ class TableSpec:
                     f"Declare --{part}-columns with --{part}-format json, and only with it.",
                 )
 
+    def _check_format(self) -> None:
+        if self.format_version not in (None, 2, 3):
+            raise InvalidRequest(
+                f"Table '{self.topic}' cannot have format version {self.format_version}.",
+                "There are 2 and 3.",
+            )
+        if self.deletes is not None and _NEEDED_FORMAT.get(self.deletes, self.format) != self.format:
+            raise InvalidRequest(
+                f"Table '{self.topic}' is of format version {self.format}: {self.deletes} are of version "
+                f"{_NEEDED_FORMAT[self.deletes]}.",
+                "Take the way of deleting of that version, or copy-on-write, which both have."
+                if self.format == 3
+                else "Say --format-version 3 for deletion-vectors; there is no way back.",
+            )
+        if self.format == 2 and RecordFormat.JSON_VARIANT in (self.value_format, self.key_format):
+            raise InvalidRequest(
+                f"Table '{self.topic}' is of format version 2, which has no variants.",
+                "Say --value-format json-text, or --format-version 3.",
+            )
+
+    @property
+    def format(self) -> int:
+        """The format version of the table."""
+        if self.format_version is not None:
+            return self.format_version
+        if self.deletes is not None and self.deletes in _NEEDED_FORMAT:
+            return _NEEDED_FORMAT[self.deletes]
+        return 3 if self._readers_are_new else 2
+
+    @property
+    def _readers_are_new(self) -> bool:
+        return all(READERS[name] for name in self.readers)
+
     @property
     def has_delta(self) -> bool:
         return TableFormat.DELTA in self.formats
@@ -424,8 +465,9 @@ class TableSpec:
     def deletes_by(self) -> Deletes:
         if self.deletes is not None:
             return self.deletes
-        every = all(READERS[name] for name in self.readers)
-        return Deletes.DELETION_VECTORS if every else Deletes.COPY_ON_WRITE
+        if self.format == 2:
+            return Deletes.POSITION_DELETES
+        return Deletes.DELETION_VECTORS if self._readers_are_new else Deletes.COPY_ON_WRITE
 
     @property
     def partition_fields(self) -> tuple[str, ...]:
@@ -484,6 +526,7 @@ class TableSpec:
             "key": None if self.key is None else list(self.key),
             "deletes": None if self.deletes is None else self.deletes.value,
             "readers": list(self.readers),
+            "format_version": self.format_version,
             "envelope": self.envelope.value,
             "rewrite": self.rewrite,
             "storage": self.storage,
@@ -516,6 +559,8 @@ class TableSpec:
             key=None if raw.get("key") is None else tuple(raw["key"]),
             deletes=None if raw.get("deletes") is None else Deletes(raw["deletes"]),
             readers=tuple(raw.get("readers", ())),
+            # It followed from the way of deleting.
+            format_version=raw.get("format_version", 2 if raw.get("deletes") == "position-deletes" else 3),
             envelope=Envelope(raw.get("envelope", Envelope.AUTO)),
             rewrite=bool(raw.get("rewrite", False)),
             storage=raw.get("storage"),

@@ -73,6 +73,7 @@ class TableOptions(BaseModel):
     )
     deletes: str | None = Field(None, description="How rows go, in upsert tables.")
     readers: list[str] | None = Field(None, description="Engines that read the table: `[spark, athena]`.")
+    format_version: int | None = Field(None, ge=2, le=3, description="Iceberg's: 2 or 3.")
     envelope: str | None = Field(None, description="Whether values are rows or changes of rows.")
     storage: str | None = Field(
         None, min_length=1, description="A storage integration, or a place as `s3://bucket/prefix`."
@@ -106,7 +107,18 @@ class TableOptions(BaseModel):
         for name in _AS_SAID:
             if (value := getattr(self, name)) is not None:
                 said[name] = value
+        self._settle_format(spec, said)
         return replace(spec, **said)
+
+    def _settle_format(self, spec: TableSpec, said: dict[str, Any]) -> None:
+        """A table that is there is taken to version 3 in place, and never back."""
+        if said.get("deletes") is Deletes.DELETION_VECTORS and spec.format_version == 2:
+            said.setdefault("format_version", 3)
+        if said.get("format_version") == 2 and spec.format_version == 3:
+            raise InvalidRequest(
+                f"Table '{spec.topic}' is of format version 3, and cannot go back to 2.",
+                "Disable the table with --purge and enable it again with --format-version 2.",
+            )
 
     def check_alterable(self, topic: str) -> None:
         """A table that is there keeps what its rows were made by."""
@@ -119,7 +131,16 @@ class TableOptions(BaseModel):
             )
 
 
-_AS_SAID = ("flush_bytes", "dead_letters", "value_columns", "key_columns", "event_time", "rewrite", "storage")
+_AS_SAID = (
+    "flush_bytes",
+    "dead_letters",
+    "value_columns",
+    "key_columns",
+    "event_time",
+    "rewrite",
+    "storage",
+    "format_version",
+)
 _CHOICES: tuple[tuple[str, type[StrEnum], str], ...] = (
     ("mode", TableMode, "mode"),
     ("on_error", OnError, "error policy"),

@@ -59,6 +59,12 @@ DeletesOption = Annotated[
         "[default: as the readers can read it]"
     ),
 ]
+FormatVersionOption = Annotated[
+    int | None,
+    typer.Option(
+        min=2, max=3, help="Iceberg's format version, 2 or 3. [default: 3, or 2 where readers need it]"
+    ),
+]
 ReadersOption = Annotated[
     str | None, typer.Option(help="Engines that read the table, as in spark,duckdb,athena.")
 ]
@@ -84,6 +90,7 @@ def enable(
     ] = None,
     deletes: DeletesOption = None,
     readers: ReadersOption = None,
+    format_version: FormatVersionOption = None,
     envelope: Annotated[
         str | None,
         typer.Option(
@@ -153,6 +160,7 @@ def enable(
         "key": None if key is None else _names(key),
         "deletes": deletes,
         "readers": None if readers is None else _names(readers),
+        "format_version": format_version,
         "envelope": envelope,
         "storage": storage,
     }
@@ -177,6 +185,7 @@ def alter(
     event_time: EventTimeOption = None,
     deletes: DeletesOption = None,
     readers: ReadersOption = None,
+    format_version: FormatVersionOption = None,
     rename: Annotated[
         list[str] | None, typer.Option(help="OLD=NEW: a column gets another name and keeps its values.")
     ] = None,
@@ -206,6 +215,7 @@ def alter(
             "event_time": event_time,
             "deletes": deletes,
             "readers": None if readers is None else _names(readers),
+            "format_version": format_version,
             "formats": None if formats is None else _names(formats),
             "rewrite": rewrite,
             "renames": dict(_rename(text) for text in rename) if rename else None,
@@ -277,7 +287,8 @@ def _fields(found: dict[str, Any]) -> list[tuple[str, object]]:
     ]
     detail = {name: value for name, value in found["detail"].items() if name not in INTERNAL}
     known = [(name.replace("_", " "), _text(value)) for name, value in detail.items() if value is not None]
-    return [*fields, *known, *(_published(one) for one in found["catalogs"])]
+    warnings = [("warning", text) for text in found["warnings"]]
+    return [*fields, *known, *(_published(one) for one in found["catalogs"]), *warnings]
 
 
 def _published(one: dict[str, Any]) -> tuple[str, object]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 
 from headgate.config import TablePattern
-from headgate.model import DEAD_LETTERS_SUFFIX, TableSpec
+from headgate.model import DEAD_LETTERS_SUFFIX, Deletes, TableSpec
 from headgate.options import SETTLED
 from headgate.store import TableRecord
 
@@ -26,9 +26,12 @@ def wanted_spec(topic: str, patterns: Sequence[TablePattern], before: TableSpec 
         spec = pattern.apply(spec)
     if before is None:
         return spec
-    return TableSpec.from_dict(
-        {**spec.to_dict(), **{name: before.to_dict()[name] for name in (*SETTLED, "renames", "watermark")}}
-    )
+    kept = {name: before.to_dict()[name] for name in (*SETTLED, "renames", "watermark")}
+    # A newer format is taken up; back there is no way, nor to what only an older one has.
+    kept["format_version"] = max(before.format, spec.format)
+    if before.format == 3 and spec.deletes is Deletes.POSITION_DELETES:
+        kept["deletes"] = before.to_dict()["deletes"]
+    return TableSpec.from_dict({**spec.to_dict(), **kept})
 
 
 def is_internal(topic: str, tables: Iterable[TableSpec]) -> bool:

@@ -155,7 +155,9 @@ class Store:
                     f"KEY (…) NOT ENFORCED) AS SELECT … FROM `{spec.topic}`. If each change is to be a row, "
                     f"first ALTER TABLE `{spec.topic}` SET ('changelog.mode' = 'append').",
                 )
-            spec = replace(spec, watermark=watermark_column(connection, spec.topic))
+            # Settled now: what is altered later must not ask for an older format than the table has.
+            watermark = watermark_column(connection, spec.topic)
+            spec = replace(spec, watermark=watermark, format_version=spec.format)
             connection.execute(
                 _tables.insert().values(
                     topic=spec.topic,

@@ -231,9 +231,8 @@ class Lake:
             return
         if now > version:
             raise TableStopped(
-                f"Table '{table.name()}' has format version {now}: it cannot have position deletes, "
-                f"which are of version {version}.",
-                "Use deletion-vectors, or copy-on-write, which every reader knows.",
+                f"Table '{table.name()}' has format version {now}, and cannot go back to {version}.",
+                f"Say `headgate table alter --format-version {now}`, with deletion-vectors or copy-on-write.",
             )
         with catalog_errors(f"take table '{table.name()}' to format version {version}"):
             table.updateProperties().set("format-version", str(version)).commit()

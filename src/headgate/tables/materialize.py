@@ -30,7 +30,6 @@ from headgate.model import (
     OPERATION_KEY,
     REPLAY_KEY,
     Batch,
-    Deletes,
     Metadata,
     OnError,
     Position,
@@ -253,6 +252,7 @@ class Materializer:
                 self._begun = self._dead.pending(self._known(self._owner), self.position)
                 self._finish_replay()
             self._in_play.add_metadata(self._table, self._lake.columns(self._table))
+            self._lake.set_format_version(self._table, self._settled.format)
             self._lay_out(self._lake.columns(self._table))
             self._lake.partition_by(self._table, self._resolved_partition())
             if self._settled.is_upsert:
@@ -517,6 +517,7 @@ class Materializer:
             "schema_ids": self._in_play.ids,
             "dead_letters": None if self._dead is None else self._dead.name,
             "partition": [str(field) for field in self._resolved_partition()],
+            "format_version": self._settled.format,
             "partition_reason": self._partition_reason,
         }
         if self._mirror is not None and self.spec.has_delta:
@@ -549,7 +550,6 @@ class Materializer:
             kind = Versions if self._settled.mode is TableMode.SCD2 else Upserts
             deletes = self._settled.deletes_by
             self._upserts = kind(self.spec.topic, self._lane, self._lake, places, deletes)
-        self._lake.set_format_version(table, 2 if self._settled.deletes_by is Deletes.POSITION_DELETES else 3)
         events = POSITION_COLUMN in self._lake.columns(table).names
         self._upserts.places.open(table, self._head, position, identity, events, self._dead is not None)
 
@@ -569,6 +569,7 @@ class Materializer:
             ENABLEMENT_KEY: self._enablement,
             FORMATS_KEY: ",".join(self.spec.formats),
             **({GENERATION_KEY: f"{CREATING} 1"} if self.spec.has_delta else {}),
+            "format-version": str(spec.format),
             **settled_properties(spec),
             **self._in_play.first_properties(),
         }
@@ -576,8 +577,6 @@ class Materializer:
             self._check_partition(self._in_play.first_key)
             # By these bounds the writer knows its own files.
             properties[f"write.metadata.metrics.column.{Metadata.OFFSET.column}"] = "full"
-            if spec.deletes_by is Deletes.POSITION_DELETES:
-                properties["format-version"] = "2"
         return self._lake.create(self.spec.topic, columns, self._partition, properties, self.spec.storage)
 
     def _lay_out(self, columns: StructType) -> None:

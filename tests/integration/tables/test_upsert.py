@@ -236,8 +236,11 @@ def test_other_partitions_are_refused(drive: Drive, keyed: Keyed, partition: str
     assert drive.lake.load(drive.topic) is None, "nothing was changed"
 
 
-@pytest.mark.parametrize("deletes", [Deletes.DELETION_VECTORS, Deletes.COPY_ON_WRITE])
-def test_the_table_follows_its_schema(drive: Drive, keyed: Keyed, deletes: Deletes) -> None:
+@pytest.mark.parametrize(
+    ("deletes", "version"),
+    [(Deletes.DELETION_VECTORS, 3), (Deletes.COPY_ON_WRITE, 3), (Deletes.POSITION_DELETES, 2)],
+)
+def test_the_table_follows_its_schema(drive: Drive, keyed: Keyed, deletes: Deletes, version: int) -> None:
     drive.spec = replace(drive.spec, deletes=deletes)
     materializer = drive.materializer()
     for number in range(4):
@@ -251,3 +254,6 @@ def test_the_table_follows_its_schema(drive: Drive, keyed: Keyed, deletes: Delet
     drive.run_all(materializer)
     found = {row["id"]: (row["name"], row["v2"]) for row in drive.rows()}
     assert found == {0: ("first", None), 1: ("second", 7), 3: ("first", None)}
+    assert materializer.facts["format_version"] == version
+    table: Any = drive.lake.load(drive.topic)
+    assert table.operations().current().formatVersion() == version

@@ -14,7 +14,12 @@ from headgate.errors import AlreadyExists, NotFound
 from headgate.model import Start, StartKind, TableSpec, TableState
 from headgate.store import SqlObjects, Store
 
-SPEC = TableSpec("orders", start=Start(StartKind.OFFSETS, offsets={0: 12, 1: 40}), freshness_seconds=3)
+SPEC = TableSpec(
+    "orders",
+    start=Start(StartKind.OFFSETS, offsets={0: 12, 1: 40}),
+    freshness_seconds=3,
+    format_version=3,
+)
 
 
 @pytest.fixture

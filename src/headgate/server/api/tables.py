@@ -1,6 +1,7 @@
 """Topics as tables."""
 
 import uuid
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -52,8 +53,13 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
 
     @router.get("/{topic}", summary="Show a table with its events", **needs(Role.READER, "table"))
     def show(topic: str) -> dict[str, Any]:
-        found = overview.table_with_detail(store.table(topic), store.events(topic, EVENTS))
-        return found | {"catalogs": [publication(one) for one in integrations.publications(topic=topic)]}
+        record, published = store.table(topic), integrations.publications(topic=topic)
+        found = overview.table_with_detail(record, store.events(topic, EVENTS))
+        kinds = {one.name: one.kind for one in integrations.all()}
+        return found | {
+            "catalogs": [publication(one) for one in published],
+            "warnings": format_warnings(record.spec, kinds, [one.integration for one in published]),
+        }
 
     @router.patch("/{topic}", summary="Change what is wanted of a table", **needs(Role.WRITER, "table"))
     def alter(topic: str, wanted: TableOptions, access: Asking) -> dict[str, Any]:
@@ -179,6 +185,18 @@ def _known_storage(spec: TableSpec, store: Store, embedded: bool) -> None:
             "Storage of a table's own is for the embedded catalog.",
         )
     check_storage(spec.storage, Storages(store.engine))
+
+
+def format_warnings(spec: TableSpec, kinds: Mapping[str, str], catalogs: Iterable[str]) -> list[str]:
+    """Of catalogs whose engines read less than what the table is written in."""
+    if spec.format < 3:
+        return []
+    return [
+        f"it is of format version 3 and in {name}: Athena and Redshift read version 2 only; a table that is "
+        "enabled with --readers athena is of that"
+        for name in catalogs
+        if kinds.get(name) == "glue"
+    ]
 
 
 def settled(start: Start, topic: Topic, offsets: Offsets) -> Start:
