@@ -436,8 +436,11 @@ class TableSpec:
     @property
     def format(self) -> int:
         """The format version of the table."""
-        if self.format_version is not None:
-            return self.format_version
+        return self.needed_format if self.format_version is None else self.format_version
+
+    @property
+    def needed_format(self) -> int:
+        """The format version that follows from how rows go, and who reads."""
         if self.deletes is not None and self.deletes in _NEEDED_FORMAT:
             return _NEEDED_FORMAT[self.deletes]
         return 3 if self._readers_are_new else 2

@@ -241,7 +241,11 @@ def test_drift_made_by_hand_is_shown_field_by_field(shop: Installation) -> None:
 
 def test_what_a_table_was_enabled_with_is_no_drift(shop: Installation) -> None:
     tables = part(shop, "tables")
-    spec = dict(tables.things["counts"].detail["spec"]) | {"watermark": "at", "renames": {"a": "b"}}
+    spec = dict(tables.things["counts"].detail["spec"]) | {
+        "watermark": "at",
+        "renames": {"a": "b"},
+        "format_version": 3,
+    }
     tables.things["counts"] = Live({}, detail={"spec": spec})
     assert plan_of(shop, SHOP).steps == ()
 

@@ -47,8 +47,13 @@ class Tables:
     def difference(self, name: str, spec: Spec, live: Live, owner: Owner | None) -> Difference | None:
         there = TableSpec.from_dict(live.detail["spec"])
         # A column that was renamed stays renamed: that was an instruction, and is done. So is what its topic
-        # declared when the table was enabled.
-        kept = replace(TableSpec(name), renames=there.renames, watermark=there.watermark)
+        # declared when the table was enabled, and the format that it was made in or taken to.
+        kept = replace(
+            TableSpec(name),
+            renames=there.renames,
+            watermark=there.watermark,
+            format_version=there.format_version,
+        )
         base = kept if owner is not None else there
         wanted = spec_of(name, spec, base)
         before, after = there.to_dict(), wanted.to_dict()

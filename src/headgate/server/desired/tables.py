@@ -99,8 +99,11 @@ def _said(record: TableRecord) -> dict[str, Any]:
     found = {
         field: value
         for field, value in there.items()
-        if value != default[field] and field not in ("topic", "watermark")
+        if value != default[field] and field not in ("topic", "watermark", "format_version")
     }
+    # Where it follows from readers and deletes, the file says those.
+    if spec.format != spec.needed_format:
+        found["format_version"] = spec.format
     if "start" in found:
         found["from"] = start_text(spec.start)
         del found["start"]
