@@ -1088,4 +1088,34 @@ MUTANTS: tuple[Mutant, ...] = (
             "::test_the_first_of_a_partition_comes_at_once_where_all_rows_of_a_key_are_in_one"
         ),
     ),
+    # Who is at the other end.
+    Mutant(
+        name="closed-ends-are-roots",
+        file="src/headgate/access/peers.py",
+        old="    return Owner(uid, inode) if same and inode and state != _LISTENING else None",
+        new="    return Owner(uid, inode) if same and state != _LISTENING else None",
+        harm="A service of root takes the last request of everybody who closes their end for its own user's.",
+        test="tests/unit/access/test_peers.py::test_closed_end_is_nobodys_though_the_system_calls_it_roots",
+    ),
+    Mutant(
+        name="addresses-used-again",
+        file="src/headgate/access/peers.py",
+        old="        if owner is None or ours is None or ours.inode != inode or owner.uid == unmapped_uid():",
+        new="        if owner is None or ours is None or owner.uid == unmapped_uid():",
+        harm="A request is taken for that of whoever has its sender's addresses after them.",
+        test=(
+            "tests/unit/access/test_peers.py::"
+            "test_later_connection_with_the_same_addresses_is_not_taken_for_this_one"
+        ),
+    ),
+    Mutant(
+        name="every-local-user",
+        file="src/headgate/access/gate.py",
+        old="        if visit.uid != os.geteuid():",
+        new="        if visit.uid != visit.uid:",
+        harm="Every user of the machine is an admin.",
+        test=(
+            "tests/unit/access/test_gate.py::test_own_user_needs_nothing_on_loopback_and_others_a_credential"
+        ),
+    ),
 )

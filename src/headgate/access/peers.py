@@ -11,6 +11,7 @@ import struct
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Protocol
@@ -98,6 +99,7 @@ def tells_users() -> bool:
         return SocketPeer(near).uid() == os.geteuid()
 
 
+@cache
 def unmapped_uid() -> int | None:
     """What stands for all users unknown in this process's user namespace; None where all are known."""
     try:

@@ -97,6 +97,7 @@ def test_user_that_stands_for_all_unknown_ones_is_nobody(
     mapped = tmp_path / "uid_map"
     mapped.write_text("         0     100000      65536\n")
     monkeypatch.setattr(peers, "_UID_MAP", mapped)
+    monkeypatch.setattr(peers, "unmapped_uid", peers.unmapped_uid.__wrapped__)
     unknown = int(Path("/proc/sys/kernel/overflowuid").read_text())
     with connected() as (near, _):
         inode = os.fstat(near.fileno()).st_ino
