@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from headgate.access.credentials import Credentials
 from headgate.access.roles import Grant
 from headgate.embedded.broker import Broker
+from headgate.store import Statements
 from tests.integration.server.conftest import Served
 from tests.support.stack import HEADGATE
 
@@ -85,6 +86,8 @@ def shop(served: Served, broker: Broker) -> Iterator[Shop]:
     assert producer.flush(30) == 0
     yield shop
     for topic in (shop.orders, shop.salaries):
+        # There is no engine that would carry out a request.
+        served.store.remove_table(topic)
         admin.delete(f"/api/v1/topics/{topic}")
         for permanent in (False, True):
             admin.delete(f"/registry/subjects/{topic}-value", params={"permanent": permanent})
@@ -236,8 +239,11 @@ def test_a_writer_runs_statements_over_what_it_reads_into_what_it_writes(shop: S
         assert writer.delete(f"/api/v1/statements/{name}").status_code == 202
         assert reader.post("/api/v1/sql", json={"sql": f"DROP TABLE `{target}`"}).status_code == 403
     with shop.http(shop.client("admin")) as admin:
-        # There is no engine here that would carry the deletion out.
-        assert admin.get(f"/api/v1/statements/{name}").json()["desired"] == "deleted"
+        deleted = admin.get(f"/api/v1/statements/{name}").json()
+        assert deleted["desired"] == "deleted"
+        # There is no engine here that would carry it out.
+        Statements(shop.served.store.engine).remove(deleted["id"])
+        assert admin.post("/api/v1/sql", json={"sql": f"DROP TABLE `{target}`"}).status_code == 200
 
 
 def test_commands_work_from_elsewhere_with_a_readers_credential(shop: Shop) -> None:
