@@ -426,6 +426,31 @@ MUTANTS: tuple[Mutant, ...] = (
         test="tests/unit/access/test_gate.py::test_no_token_is_nobody_where_one_is_asked_for",
     ),
     Mutant(
+        name="query-token-is-exchanged",
+        file="src/headgate/access/tokens.py",
+        old="        if USE in claims:\n            raise not_a_token()\n",
+        new="",
+        harm="The token of a query, meant for reading alone, gets a client's own.",
+        test="tests/unit/access/test_query_tokens.py"
+        "::test_it_opens_nothing_at_the_public_door_and_is_not_exchanged",
+    ),
+    Mutant(
+        name="query-token-writes",
+        file="src/headgate/access/query_tokens.py",
+        old="        return replace(credential.principal, reads_only=True)",
+        new="        return credential.principal",
+        harm="A query that got around the check of its SQL writes with its caller's rights.",
+        test="tests/unit/access/test_query_tokens.py::test_it_says_who_asks_and_reads_alone",
+    ),
+    Mutant(
+        name="view-of-a-script",
+        file="src/headgate/query/checked.py",
+        old='            if name == "ScriptTransformation":',
+        new='            if name == "":',
+        harm="A view of the lake runs a program as the user that Headgate runs as.",
+        test="tests/integration/query/test_lake.py::test_a_view_of_the_lake_runs_no_script",
+    ),
+    Mutant(
         name="hidden-table-is-told",
         file="src/headgate/access/topics.py",
         old="        if role is None:\n            raise missing\n",

@@ -29,12 +29,16 @@ def test_the_engine_asks_as_an_admin(gate: Gate) -> None:
     assert shown(gate, gate.query_token(ENGINE)).everywhere is Role.ADMIN
 
 
-def test_it_opens_nothing_at_the_public_door_and_is_not_exchanged(gate: Gate) -> None:
-    token = gate.query_token(LOCAL)
-    with pytest.raises(NotAuthorized):
-        shown(gate, token, public=True)
-    with pytest.raises(NotAuthorized):
-        gate.client_of(token)
+def test_it_opens_nothing_at_the_public_door_and_is_not_exchanged(
+    gate: Gate, credentials: Credentials
+) -> None:
+    made, _ = credentials.create("notebook", [Grant(Role.WRITER)])
+    for principal in (LOCAL, made.principal):
+        token = gate.query_token(principal)
+        with pytest.raises(NotAuthorized):
+            shown(gate, token, public=True)
+        with pytest.raises(NotAuthorized):
+            gate.client_of(token)
 
 
 def test_a_revoked_credential_asks_no_more(gate: Gate, credentials: Credentials) -> None:
