@@ -18,7 +18,7 @@ from headgate.embedded.secrets import QUERY_KEY, secret
 from headgate.kafka.access import SPARK_REDACTION
 from headgate.query.sessions import HARDENED, LakeSessions
 from headgate.registry.client import SchemaSource
-from headgate.spark import CATALOG, Driver, build_session
+from headgate.spark import Driver, build_session
 from headgate.storage import Places, Storages
 from headgate.store import Store
 from headgate.tables.lane import SESSION as LANE
@@ -47,7 +47,7 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
         # without any, the catalog would take it for whoever runs Headgate.
         {**_nobody(runtime), DELEGATION: VENDED, **settings.catalog.properties},
     )
-    session = build_session(settings, NAME, settings.query.memory, properties, _query_settings(runtime))
+    session = build_session(settings, NAME, settings.query.memory, properties, _query_settings())
     with closing(store), Driver(session) as driver, asking(runtime, driver.session) as door:
         log.info("ready at %s", door.address)
         addresses = {"queries": door.address}
@@ -86,12 +86,11 @@ def _nobody(runtime: Runtime) -> dict[str, str]:
     return key_properties(runtime.iceberg, "nobody") if runtime.settings.catalog.uri is None else {}
 
 
-def _query_settings(runtime: Runtime) -> dict[str, str]:
+def _query_settings() -> dict[str, str]:
+    """The catalog of the lake is no default here: SELECTs on topics ask it for nothing, with no token."""
     return {
         # How Kafka is read; names of columns stay as free as Spark's users know them.
         **{key: value for key, value in LANE.items() if key.startswith("spark.kafka.")},
         **SPARK_REDACTION,
         **HARDENED,
-        "spark.sql.defaultCatalog": CATALOG,
-        f"spark.sql.catalog.{CATALOG}.default-namespace": runtime.settings.namespace,
     }
