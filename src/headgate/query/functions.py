@@ -9,7 +9,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 _FILE = Path(__file__).with_name("functions.toml")
-_REGISTRIES = ("FunctionRegistry", "TableFunctionRegistry")
 
 
 @cache
@@ -43,20 +42,30 @@ def known_functions(spark: SparkSession) -> set[str]:
     return names
 
 
-def remove_functions(spark: SparkSession) -> None:
-    """Takes what is not allowed out of the registries that sessions made from now on begin with.
+class Removal:
+    """The functions that are not allowed, taken out of the registries of single sessions.
 
-    The registries are this JVM's: a query names a function as it likes, it is not there.
+    A query names a function as it likes, it is not there. Sessions that read topics keep theirs: what decodes
+    records is among those that no query may call.
     """
-    for registry in _registries(spark):
-        for entry in list(_entries(registry)):
-            if str(entry.funcName()) not in allowed_functions():
+
+    def __init__(self, spark: SparkSession) -> None:
+        analysis = _analysis(spark)
+        self._removed = {
+            name: [entry for entry in _entries(registry) if str(entry.funcName()) not in allowed_functions()]
+            for name, registry in (
+                ("functionRegistry", analysis.FunctionRegistry.builtin()),
+                ("tableFunctionRegistry", analysis.TableFunctionRegistry.builtin()),
+            )
+        }
+
+    def from_session(self, session: SparkSession) -> None:
+        """`session`: a new one, of which no query was asked yet."""
+        java: Any = session._jsparkSession
+        for name, entries in self._removed.items():
+            registry = getattr(java.sessionState(), name)()
+            for entry in entries:
                 registry.dropFunction(entry)
-
-
-def _registries(spark: SparkSession) -> Iterator[Any]:
-    for name in _REGISTRIES:
-        yield getattr(_analysis(spark), name).builtin()
 
 
 def _analysis(spark: SparkSession) -> Any:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.query.changes import changes
 from headgate.query.checked import Checker
-from headgate.query.functions import remove_functions
+from headgate.query.functions import Removal
 from headgate.spark import CATALOG
 from headgate.sql.athena import to_spark
 from headgate.statements.asking import Asked
@@ -54,7 +54,7 @@ class LakeSessions:
         )
         others = {name.casefold() for name in named if "." not in name} - {CATALOG}
         self._closed = frozenset({*others, *_ALWAYS_CLOSED})
-        remove_functions(spark)
+        self._removal = Removal(spark)
 
     @contextmanager
     def query(self, asked: Asked, catalog: Mapping[str, str]) -> Iterator[DataFrame]:
@@ -105,6 +105,7 @@ class LakeSessions:
 
     def _made(self, zone: str, catalog: Mapping[str, str]) -> SparkSession:
         session = self._spark.newSession()
+        self._removal.from_session(session)
         of_its_own = {
             "spark.sql.session.timeZone": zone,
             "spark.sql.defaultCatalog": CATALOG,
