@@ -50,6 +50,8 @@ OWN_SETTINGS = (
     r"hadoop\.(?:common|kerberos|service|tmp|tokens?|user|util)\.|"
     r"hadoop\.security\.(?!crypto|dns|group\.mapping\.ldap|kms))"
 )
+# By these PySpark takes a new session for one of Spark Connect; a user's own work may have set them.
+_OF_CONNECT = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 _LOGGING = Path(__file__).parent / "spark-log4j2.properties"
 
 
@@ -64,6 +66,8 @@ def build_session(
     scratch = settings.data / "scratch" / name
     scratch.mkdir(parents=True, exist_ok=True)
     local = settings.spark.master.startswith("local")
+    for name in _OF_CONNECT:
+        os.environ.pop(name, None)
     if local:
         # Spark serves nothing to other machines when it runs on this one.
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)

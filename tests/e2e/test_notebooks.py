@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,22 +22,32 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         "HEADGATE_CONNECT__MEMORY": "1g",
         "HEADGATE_SECRETS__CANARY": CANARY,
         "AWS_SECRET_ACCESS_KEY": CANARY,
+        # As somebody has it who works with Spark Connect: Headgate's own drivers are none of it.
+        "SPARK_REMOTE": "sc://localhost:1",
+        "SPARK_CONNECT_MODE_ENABLED": "1",
     }
     with Stack(tmp_path_factory.mktemp("notebooks") / "data", None, **settings) as stack:
         yield stack
 
 
-def session(stack: Stack, token: str) -> SparkSession:
-    # Spark's client knows where to go by this alone.
-    made: SparkSession = SparkSession.builder.remote(f"{stack.runtime.spark_connect}/;token={token}").create()
-    return made
+@contextmanager
+def session(stack: Stack, token: str) -> Iterator[SparkSession]:
+    # Spark's client sets it for this process and all that it starts.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+        # Spark's client knows where to go by this alone.
+        url = f"{stack.runtime.spark_connect}/;token={token}"
+        made: SparkSession = SparkSession.builder.remote(url).create()
+        try:
+            yield made
+        finally:
+            made.stop()
 
 
 def test_a_notebook_has_what_it_needs_and_nothing_of_ours(serving: Stack) -> None:
     assert serving.json("status")["addresses"]["spark_connect"] == serving.runtime.spark_connect
     token = serving.run("connect", "token").stdout.strip()
-    spark = session(serving, token)
-    try:
+    with session(serving, token) as spark:
         spark.sql("CREATE NAMESPACE lake.notes")
         spark.sql("CREATE TABLE lake.notes.t USING iceberg AS SELECT 1 AS n")
         assert [row.n for row in spark.table("lake.notes.t").collect()] == [1]
@@ -48,8 +59,6 @@ def test_a_notebook_has_what_it_needs_and_nothing_of_ours(serving: Stack) -> Non
         assert not [key for key in (*keys, CANARY) if key in shown]
         java = spark.sql("SELECT reflect('java.lang.System', 'getenv')").collect()
         assert not [key for key in (*keys, CANARY) if key in str(java)]
-    finally:
-        spark.stop()
     folder = serving.data / "connect"
     assert {file.stat().st_mode & 0o077 for file in (folder, *folder.iterdir())} == {0}
 
