@@ -352,8 +352,8 @@ class Materializer:
             if replaced:
                 # Offsets go back: what is there now is not what was there before.
                 first = {p: min(first, position.offsets.get(p, 0)) for p, (first, _) in replaced.items()}
-                back = position.advanced_to(first)
-                end = back.in_new_era(back.cluster_id, back.topic_id, {**end.offsets, **back.offsets})
+                back = end.advanced_to(first)
+                end = back.in_new_era(back.cluster_id, back.topic_id, back.offsets)
             end = replace(end, epochs={**end.epochs, **view.epochs})
             said = ", ".join(
                 f"{what} {p}:{start}-{behind - 1}"

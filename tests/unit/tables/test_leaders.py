@@ -108,3 +108,16 @@ def test_dead_letters_that_another_leader_has_written_over_suspend_the_table() -
     table.accept(broker.now, "lost")
     assert table.position == Position("cluster", "T1", {0: 100}, (Era("T1", {0: 100}),), epochs={0: 6})
     assert table._begun is None
+
+
+def test_what_one_partition_lost_to_retention_and_another_to_a_leader_is_accepted_at_once() -> None:
+    both = TopicView("cluster", Topic("orders", "T1", (0, 1)), {0: 0, 1: 40}, {0: 120, 1: 50}, {0: 6, 1: 3})
+    broker = Broker(both, [(0, 5), (80, 6)])
+    table = table_on(broker)
+    table.position = Position("cluster", "T1", {0: 100, 1: 20}, epochs={0: 5, 1: 3})
+    table.accept(broker.now, "lost")
+    assert table.position.offsets == {0: 80, 1: 40}
+    # The era that ends is that of the records which the table has.
+    assert table.position.earlier == (Era("T1", {0: 80, 1: 40}),)
+    with pytest.raises(InvalidRequest, match="has lost nothing"):
+        table.accept(broker.now, "lost")
