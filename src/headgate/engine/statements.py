@@ -127,7 +127,7 @@ class StatementLoop:
                     self._collect(task)
                 else:
                     self._reconcile(task)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the others are looked at all the same
                 self._stumbled(task, error)
 
     def close(self, patience: float = 5.0) -> None:
