@@ -322,7 +322,7 @@ class Loop:
                 return materializer.mirror(view, bool(request.arguments.get("rebuild")))
             case "accept":
                 what = str(request.arguments["what"])
-                materializer.accept(view, what)
+                materializer.accept(view, what, request.id)
                 return {"accepted": what}
         raise InvalidRequest(f"The engine does not know how to {request.kind}.")
 
