@@ -77,6 +77,36 @@ MUTANTS: tuple[Mutant, ...] = (
         test="tests/unit/tables/test_position.py::test_after_a_rollback_the_ancestor_is_read_and_not_the_newer_tag",
     ),
     Mutant(
+        name="a-loss-that-is-accepted-and-kept",
+        file="src/headgate/tables/materialize.py",
+        old="                back = end.advanced_to(first)",
+        new="                back = position.advanced_to(first)",
+        harm="What one partition lost to retention stops the table again, though it was accepted.",
+        test=(
+            "tests/unit/tables/test_leaders.py::"
+            "test_what_one_partition_lost_to_retention_and_another_to_a_leader_is_accepted_at_once"
+        ),
+    ),
+    Mutant(
+        name="one-table-holds-all-up",
+        file="src/headgate/engine/loop.py",
+        old="                self._after_failure(topic, self._tasks[topic], error, time.monotonic())\n\n",
+        new="                raise\n\n",
+        harm="A table that cannot be looked at stops every other table.",
+        test="tests/unit/engine/test_loop.py::test_a_table_that_cannot_be_looked_at_holds_no_other_up",
+    ),
+    Mutant(
+        name="one-statement-holds-all-up",
+        file="src/headgate/engine/statements.py",
+        old="                self._stumbled(task, error)",
+        new="                raise",
+        harm="A statement that cannot be looked at stops those whose names come after it.",
+        test=(
+            "tests/unit/engine/test_statement_loop.py::"
+            "test_a_statement_that_cannot_be_looked_at_holds_no_other_up"
+        ),
+    ),
+    Mutant(
         name="position-at-a-compaction",
         file="src/headgate/tables/position.py",
         old=(

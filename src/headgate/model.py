@@ -20,6 +20,8 @@ SECONDS_KEY = "headgate.batch-seconds"
 RECORDS_KEY = "headgate.records-materialized"
 FILES_KEY = "headgate.files-created"
 REPLAY_KEY = "headgate.replay"
+# What was asked of the engine, where a snapshot is all that came of it.
+REQUEST_KEY = "headgate.request"
 DEAD_LETTERS_KEY = "headgate.dead-letters"
 MANAGED_KEY = "headgate.managed"
 TOPIC_KEY = "headgate.topic"

@@ -154,4 +154,5 @@ def _say_held(done: dict[str, Any]) -> None:
 def _ask(topic: str, what: str, wanted: dict[str, Any], data: Any) -> dict[str, Any]:
     body = {name: value for name, value in wanted.items() if value is not None}
     with connect(data) as client:
-        return wait_for_request(client, topic, client.post("tables", topic, what, body=body)["request"])
+        request = client.post("tables", topic, what, body=body)["request"]
+        return wait_for_request(client, topic, request, may_be_suspended=what == "verify")

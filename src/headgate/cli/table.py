@@ -374,8 +374,11 @@ def resume(
     say(f"{topic} is to be resumed" + (f", {accept} accepted" if accept else ""))
 
 
-def wait_for_request(client: Client, topic: str, request: str) -> dict[str, Any]:
-    """What the engine answers; its refusal is raised here."""
+def wait_for_request(
+    client: Client, topic: str, request: str, may_be_suspended: bool = False
+) -> dict[str, Any]:
+    """What the engine answers; its refusal is raised here. `may_be_suspended`: the request is carried out
+    on a suspended table too."""
     with progress(f"{topic}: waiting for the engine") as shown:
         while True:
             found = client.get("tables", topic, "requests", request)
@@ -387,7 +390,7 @@ def wait_for_request(client: Client, topic: str, request: str) -> dict[str, Any]
             table = client.get("tables", topic)
             doing = found["result"].get("progress")
             shown.update(f"{topic}: {doing}" if doing else f"{topic}: {table['state']} {table['reason']}")
-            if table["desired"] == "suspended":
+            if table["desired"] == "suspended" and not may_be_suspended:
                 raise TableStopped(f"Table '{topic}' is suspended: {table['reason']}")
             time.sleep(POLL_SECONDS)
 

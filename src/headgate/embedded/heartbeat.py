@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Self
 
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from headgate.store import Store
 
@@ -49,6 +49,6 @@ class Heartbeat:
         state, detail = self._said
         try:
             self._store.beat(self._name, self._instance, os.getpid(), state, detail)
-        except OperationalError as error:
+        except DBAPIError as error:
             # The next beat tries again; that this one is missing shows in the beat's age.
             log.warning("the control state did not take a beat: %s", error.orig)

@@ -38,6 +38,7 @@ WANTS_SECONDS = 0.1
 # How often topics are matched with the configuration's patterns.
 PATTERN_SECONDS = 5.0
 VERIFY = "verify"
+ENDING = ("disabled", "purged")
 
 
 class Loop:
@@ -82,6 +83,7 @@ class Loop:
         records = {record.spec.topic: record for record in self._store.tables()}
         waiting = self._store.waiting()
         self._reconcile(records)
+        self._begin_verifications(records, waiting)
         active = [topic for topic, task in self._tasks.items() if task.running is None]
         if not active:
             return
@@ -95,12 +97,10 @@ class Loop:
         for topic in active:
             if topic not in self._tasks:
                 continue
-            view = views.get(topic)
-            if view is None:
-                gone = f"Topic '{topic}' does not exist or does not answer. Create it, or disable the table."
-                self._tell(topic, self._tasks[topic], TableState.DEGRADED, gone)
-            else:
-                self._look_at(records[topic], self._tasks[topic], view, waiting.get(topic, []))
+            try:
+                self._look(records[topic], self._tasks[topic], views.get(topic), waiting.get(topic, []))
+            except Exception as error:  # noqa: BLE001 - the other tables are looked at all the same
+                self._after_failure(topic, self._tasks[topic], error, time.monotonic())
 
     def rest(self, seconds: float) -> None:
         """Until the next round is due: sooner when a batch has ended or somebody wants something else."""
@@ -153,7 +153,7 @@ class Loop:
                     self._tasks.pop(topic, None)
                     if record.status.state is not TableState.SUSPENDED:
                         self._store.report(topic, TableState.SUSPENDED, "by request", record.status.detail)
-                case "disabled" | "purged":
+                case _ if record.desired in ENDING:
                     self._tasks.pop(topic, None)
                     self._remove(record)
 
@@ -164,6 +164,12 @@ class Loop:
         except TerminalError as error:
             self._tasks.pop(topic, None)
             self._store.suspend(topic, str(error), record.status.detail)
+        except Exception as error:
+            self._tasks.pop(topic, None)
+            if not isinstance(error, TransientError):
+                log.exception("Table '%s' cannot be taken up", topic)
+            said = f"trying again: {_text_of(error)}"
+            self._store.report(topic, TableState.DEGRADED, said, record.status.detail)
 
     def _remove(self, record: TableRecord) -> None:
         topic = record.spec.topic
@@ -181,11 +187,22 @@ class Loop:
 
     # -- batches
 
+    def _look(
+        self, record: TableRecord, task: TableTask, view: TopicView | None, requests: Sequence[Request]
+    ) -> None:
+        topic = record.spec.topic
+        if view is None:
+            gone = f"Topic '{topic}' does not exist or does not answer. Create it, or disable the table."
+            self._tell(topic, task, TableState.DEGRADED, gone)
+            return
+        if self._verifier is not None:
+            requests = [request for request in requests if request.kind != VERIFY]
+        self._look_at(record, task, view, requests)
+
     def _look_at(
         self, record: TableRecord, task: TableTask, view: TopicView, requests: Sequence[Request]
     ) -> None:
         now = time.monotonic()
-        requests = self._begin_verifications(task, requests)
         if requests and now >= task.retry_at:
             self._submit(task, view, requests)
             return
@@ -213,18 +230,26 @@ class Loop:
         elif task.opened and now >= task.retry_at and self._is_upkeep_due(record.spec.topic, now):
             self._submit(task, view, upkeep=True)
 
-    def _begin_verifications(self, task: TableTask, requests: Sequence[Request]) -> list[Request]:
-        """Verifications of an open table run beside its batches; the requests that are left."""
-        if self._verifier is None:
-            return list(requests)
-        for request in requests:
-            if request.kind == VERIFY and request.id not in self._verifying and task.opened:
-                self._verifying.add(request.id)
-                self._verifications.submit(self._verify, self._verifier, task.materializer, request)
-        return [request for request in requests if request.kind != VERIFY]
+    def _begin_verifications(
+        self, records: Mapping[str, TableRecord], waiting: Mapping[str, Sequence[Request]]
+    ) -> None:
+        """Beside the batches, and whatever the state of a table: one in trouble is worth a look."""
+        for topic, record in records.items():
+            if self._verifier is None or record.desired in ENDING:
+                continue
+            for request in waiting.get(topic, ()):
+                if request.kind == VERIFY and request.id not in self._verifying:
+                    self._verifying.add(request.id)
+                    self._verifications.submit(self._verify, self._verifier, self._known(record), request)
 
-    def _verify(self, verifier: Verifier, materializer: Materializer, request: Request) -> None:
-        known = Known(materializer.spec, materializer.places, materializer.record_plan)
+    def _known(self, record: TableRecord) -> Known:
+        task = self._tasks.get(record.spec.topic)
+        if task is None:
+            return Known(record.spec)
+        one = task.materializer
+        return Known(one.spec, one.places, one.record_plan)
+
+    def _verify(self, verifier: Verifier, known: Known, request: Request) -> None:
         try:
             deep = bool(request.arguments.get("deep"))
             found = verifier.verify(known, deep, lambda text: self._store.progress(request, text))
@@ -297,7 +322,7 @@ class Loop:
                 return materializer.mirror(view, bool(request.arguments.get("rebuild")))
             case "accept":
                 what = str(request.arguments["what"])
-                materializer.accept(view, what)
+                materializer.accept(view, what, request.id)
                 return {"accepted": what}
         raise InvalidRequest(f"The engine does not know how to {request.kind}.")
 
@@ -350,8 +375,7 @@ class Loop:
                 self._tasks.pop(topic, None)
             case _:
                 log.error("Table '%s' failed", topic, exc_info=error)
-                what = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-                self._tell(topic, task, TableState.FAILED, f"trying again: {what}")
+                self._tell(topic, task, TableState.FAILED, f"trying again: {_text_of(error)}")
 
     def _tell(
         self, topic: str, task: TableTask, state: TableState, reason: str, view: TopicView | None = None
@@ -364,3 +388,10 @@ class Loop:
         task.told = said
         detail = {key: value for key, value in said.items() if key not in ("state", "reason")}
         self._store.report(topic, state, reason, detail)
+
+
+def _text_of(error: Exception) -> str:
+    """One line for who looks at a table; the type of what nobody has thought of."""
+    if isinstance(error, HeadgateError):
+        return str(error)
+    return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"

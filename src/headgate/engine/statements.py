@@ -121,11 +121,14 @@ class StatementLoop:
         for record in records.values():
             task = self._tasks.setdefault(record.id, _Task(record, totals=Totals.from_dict(record.detail)))
             task.record = record
-            if task.doing is not None:
-                # What follows from it is decided when the record says so: it may have changed what is wanted.
-                self._collect(task)
-            else:
-                self._reconcile(task)
+            try:
+                if task.doing is not None:
+                    # What follows is decided when the record says so: it may have changed what is wanted.
+                    self._collect(task)
+                else:
+                    self._reconcile(task)
+            except Exception as error:  # noqa: BLE001 - the others are looked at all the same
+                self._stumbled(task, error)
 
     def close(self, patience: float = 5.0) -> None:
         """Batches that run are given a moment; one that is cut off is done again by the next engine."""
@@ -233,6 +236,17 @@ class StatementLoop:
         self._statements.end(task.record.id, StatementState.COMPLETED, "", self._detail(task, query))
         task.query = None
         self._workers.submit(query.clear)
+
+    def _stumbled(self, task: _Task, error: Exception) -> None:
+        """The look at one statement has failed: the others are looked at all the same.
+
+        A query that runs is looked at again in the next round. One that has ended is tried again after a
+        while, as after any failure.
+        """
+        log.error("Statement '%s' cannot be looked at", task.record.name, exc_info=error)
+        query = task.query
+        if task.doing is None and query is not None and not query.is_active:
+            task.doing = self._workers.submit(self._wind_up, query, error)
 
     def _clean(self, task: _Task, query: StagedQuery, now: float) -> None:
         if task.cleaning is not None and task.cleaning.done():

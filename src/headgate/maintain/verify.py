@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from headgate.delta.files import Files
-from headgate.errors import ForeignTable, InvalidRequest
+from headgate.errors import ForeignTable, InvalidRequest, KafkaUnavailable
 from headgate.maintain.findings import Report
 from headgate.maintain.verify_files import (
     SnapshotFiles,
@@ -26,21 +26,25 @@ from headgate.maintain.verify_files import (
     snapshot_files,
 )
 from headgate.maintain.verify_ranges import ancestors, check_ranges
-from headgate.model import FROM_KEY, POSITION_KEY, Batch, Position, TableSpec
+from headgate.model import FROM_KEY, POSITION_KEY, Batch, Position, TableMode, TableSpec
 from headgate.tables.key_places import KeyPlaces
 from headgate.tables.lake import Lake
 from headgate.tables.lane import SparkLane
 from headgate.tables.materialize import SKIPPED_KEY, Source
 from headgate.tables.records import SKIPPED, RecordPlan
+from headgate.tables.settle import MODE_KEY
 
 Progress = Callable[[str], None]
 # Keys that are named when they have several rows.
 NAMED = 5
+APPEND_TABLE = "an append table has none"
+NOT_OPEN = "the engine has not opened the table, and does not know its keys"
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the table's materializer knows of it: where keys are, and how records are read."""
+    """What the table's materializer knows of it: where keys are, and how records are read. Of a table that is
+    suspended, or that no engine could open, neither is known."""
 
     spec: TableSpec
     places: KeyPlaces | None = None
@@ -80,7 +84,7 @@ class Verifier:
     ) -> SnapshotFiles:
         files = self._files(str(table.location()))
         progress("offset ranges")
-        check_ranges(report, table, snapshot, known.places is None)
+        check_ranges(report, table, snapshot, not _has_keys(table))
         progress("files")
         held = snapshot_files(self._spark, table, snapshot, files)
         check_files(report, held)
@@ -132,7 +136,7 @@ class Verifier:
     def _records(self, report: Report, table: Any, snapshot: Any, known: Known, held: SnapshotFiles) -> None:
         """Append tables: rows = records - dead - filtered, as long as Kafka has all that the table read."""
         topic = known.spec.topic
-        if known.places is not None:
+        if _has_keys(table):
             report.skipped("records", "rows of an upsert table are keys, not records")
             return
         summaries = [one.summary() for one in ancestors(table, snapshot)]
@@ -158,7 +162,10 @@ class Verifier:
 
     def _gone_from_kafka(self, topic: str, start: Position, end: Position) -> str | None:
         """Why Kafka no longer has all records that the table was made from; None if it has."""
-        view = self._source.view(topic)
+        try:
+            view = self._source.view(topic)
+        except KafkaUnavailable as error:
+            return error.message
         if (start.topic_id, end.topic_id) != (view.topic.id, view.topic.id):
             return "the table was made from another topic of this name"
         if end.earlier:
@@ -200,8 +207,8 @@ class Verifier:
     def _keys(self, report: Report, table: Any, snapshot: Any, known: Known, held: SnapshotFiles) -> None:
         """Upsert tables: a key has one present row."""
         places = known.places
-        if places is None:
-            report.skipped("keys", "an append table has none")
+        if places is None or not places.is_open:
+            report.skipped("keys", NOT_OPEN if _has_keys(table) else APPEND_TABLE)
             return
         rows = places.rows(table, snapshot)
         ids = rows.select(f.hex(places.id_of(rows)).alias("id"), "_file", "_pos")
@@ -218,8 +225,8 @@ class Verifier:
     def _index(self, report: Report, table: Any, snapshot: Any, known: Known, held: SnapshotFiles) -> None:
         """Upsert tables: the key index says of each row where it is."""
         places = known.places
-        if places is None:
-            report.skipped("index", "an append table has none")
+        if places is None or not places.is_open:
+            report.skipped("index", NOT_OPEN if _has_keys(table) else APPEND_TABLE)
             return
         index = places.index
         reflects = index.reflects if index.is_open else None
@@ -254,6 +261,11 @@ class Verifier:
             report.skipped("index", "the table has moved on while the index was read")
             return
         report.passed("index", f"{rows} rows, {wrong} of them wrong")
+
+
+def _has_keys(table: Any) -> bool:
+    """Whether a row is that of a key, by the mode that the table was made with."""
+    return TableMode(table.properties().get(MODE_KEY) or TableMode.APPEND) is not TableMode.APPEND
 
 
 def _column(name: str) -> Any:

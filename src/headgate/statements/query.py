@@ -123,7 +123,9 @@ class StatementQuery(Step):
         #: By the name of an observation: the topic that it is about.
         self._scans: dict[str, str] = {}
         self._rowtimes: dict[str, int] = {}
-        self._last_told, self._looked_at_ends = "", False
+        #: Number and time of the last trigger whose progress was taken in.
+        self._last_told: tuple[int, str] | None = None
+        self._looked_at_ends = False
         self.totals = totals or Totals()
         self.progress: Progress | None = None
 
@@ -216,7 +218,7 @@ class StatementQuery(Step):
             .trigger(**trigger)
             .foreachBatch(self._batch)
         )
-        self._last_told, self._looked_at_ends, self._leaders = "", False, None
+        self._last_told, self._looked_at_ends, self._leaders = None, False, None
         self._started.clear()
         self._stopping.clear()
         context = self._spark.sparkContext
@@ -392,18 +394,18 @@ class StatementQuery(Step):
             )
 
     def _new_progress(self) -> list[dict[str, Any]]:
-        """A query that waits says so now and then, under the number of the batch that is to come: only times
-        tell what is new."""
+        """What follows what was taken in. A query that waits says so now and then, under the number of the
+        batch that is to come; and times go back when the wall clock does."""
         told = cast(Any, self._query)._jsq.recentProgress()
         found: list[dict[str, Any]] = []
         for number in range(len(told) - 1, -1, -1):
-            if told[number].timestamp() <= self._last_told:
+            if self._last_told == (told[number].batchId(), told[number].timestamp()):
                 break
             found.insert(0, json.loads(told[number].json()))
         return found
 
     def _take_in(self, told: Mapping[str, Any]) -> None:
-        self._last_told = told["timestamp"]
+        self._last_told = int(told["batchId"]), told["timestamp"]
         self.progress = Progress.of(told, self.progress)
         if ran(told):
             seen = told.get("observedMetrics") or {}

@@ -73,6 +73,11 @@ class KeyPlaces:
         self.index.put((), now)
 
     @property
+    def is_open(self) -> bool:
+        """Whether it is known which columns are the key, and the index can be asked."""
+        return self._identity is not None and self.index.is_open
+
+    @property
     def remembers(self) -> bool:
         """Whether deleted keys are remembered."""
         return self._marks is not None

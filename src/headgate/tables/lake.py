@@ -32,6 +32,7 @@ from headgate.model import (
     DEAD_LETTERS_KEY,
     MANAGED_KEY,
     REPLAY_KEY,
+    REQUEST_KEY,
     TOPIC_KEY,
     Batch,
 )
@@ -334,6 +335,11 @@ class Lake:
         """The snapshot of a replay, anywhere in the history, as the catalog knows the table now."""
         self.refresh(table)
         return self._find(table, REPLAY_KEY, replay_id, None)
+
+    def find_request(self, table: Any, request: str) -> Any | None:
+        """The snapshot that a request has made, anywhere in the history, as the catalog has it now."""
+        self.refresh(table)
+        return self._find(table, REQUEST_KEY, request, None)
 
     def _find(self, table: Any, key: str, value: str, until: Any | None) -> Any | None:
         snapshot = table.currentSnapshot()

@@ -29,6 +29,7 @@ from headgate.model import (
     FORMATS_KEY,
     OPERATION_KEY,
     REPLAY_KEY,
+    REQUEST_KEY,
     Batch,
     Metadata,
     OnError,
@@ -321,12 +322,14 @@ class Materializer:
             batch, self._head.snapshotId(), staged.rows, staged.bytes, time.monotonic() - started, bad
         )
 
-    def accept(self, view: TopicView, what: str) -> None:
+    def accept(self, view: TopicView, what: str, request: str = "") -> None:
         """Go on past what stopped the table, by its operator's word: `new-topic` begins with the topic that
         has its name now, `new-timeline` compares no position with those before it, `lost` goes on behind
-        records that are gone. An empty snapshot says so."""
+        records that are gone. An empty snapshot says so; `request` finds it again when its answer is lost."""
         if not self.open(view):
             raise InvalidRequest(f"Table '{self.spec.topic}' does not exist yet: there is nothing to accept.")
+        if request and self._lake.find_request(self._table, request) is not None:
+            return
         position = self._known(self.position)
         if what == "new-topic":
             if (position.cluster_id, position.topic_id) == (view.cluster_id, view.topic.id):
@@ -352,8 +355,8 @@ class Materializer:
             if replaced:
                 # Offsets go back: what is there now is not what was there before.
                 first = {p: min(first, position.offsets.get(p, 0)) for p, (first, _) in replaced.items()}
-                back = position.advanced_to(first)
-                end = back.in_new_era(back.cluster_id, back.topic_id, {**end.offsets, **back.offsets})
+                back = end.advanced_to(first)
+                end = back.in_new_era(back.cluster_id, back.topic_id, back.offsets)
             end = replace(end, epochs={**end.epochs, **view.epochs})
             said = ", ".join(
                 f"{what} {p}:{start}-{behind - 1}"
@@ -361,7 +364,7 @@ class Materializer:
                 for p, (start, behind) in ranges.items()
             )
         batch = Batch(position, end)
-        extra = {ACCEPTED_KEY: said}
+        extra = {ACCEPTED_KEY: said, **({REQUEST_KEY: request} if request else {})}
         self._head = self._lake.commit(self._table, self.spec.topic, FileChanges(), batch, self._head, extra)
         self.position = end
         if self._upserts is not None:

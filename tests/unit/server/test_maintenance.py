@@ -63,5 +63,15 @@ def test_a_table_that_the_engine_leaves_alone(
     assert said in answer["message"] + answer["remedy"]
 
 
+def test_a_suspended_table_can_be_verified(client: TestClient, store: Store) -> None:
+    store.enable_table(TableSpec("orders"))
+    store.set_desired("orders", "suspended")
+    answer = client.post("/api/v1/tables/orders/verify", json={"deep": True})
+    assert answer.status_code == 202
+    assert store.request(answer.json()["request"]).kind == "verify"
+    store.set_desired("orders", "purged")
+    assert client.post("/api/v1/tables/orders/verify").status_code == 400
+
+
 def test_a_table_that_is_not_there(client: TestClient) -> None:
     assert client.post("/api/v1/tables/nobody/compact").status_code == 404

@@ -6,10 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from headgate.errors import InvalidRequest, OffsetsLost, RowsChanged
-from headgate.model import Batch, Era, OnError, Position, TableSpec, Topic
+from headgate.errors import CommitUnknown, InvalidRequest, OffsetsLost, RowsChanged
+from headgate.model import REQUEST_KEY, Batch, Era, OnError, Position, TableSpec, Topic
 from headgate.tables.materialize import Materializer, TopicView
 from headgate.tables.plan import Limits, check_leaders
+from tests.support.plain_table import PlainSnapshot
 from tests.unit.tables.test_batch_order import Parts
 
 # Read up to offset 100 from the leader of epoch 5.
@@ -28,6 +29,8 @@ class Broker(Parts):
         self.now, self.steps = view, steps
         self.looks = 0
         self.committed: list[Batch] = []
+        self.loses_answers = False
+        self.requests: set[str] = set()
 
     def view(self, _: str) -> TopicView:
         return self.now
@@ -38,7 +41,13 @@ class Broker(Parts):
 
     def commit(self, *arguments: Any) -> Any:
         self.committed.append(arguments[3])
+        self.requests |= {request for request in [arguments[5].get(REQUEST_KEY)] if request is not None}
+        if self.loses_answers:
+            raise CommitUnknown("the connection broke")
         return super().commit()
+
+    def find_request(self, _: Any, request: str) -> Any | None:
+        return PlainSnapshot(1) if request in self.requests else None
 
 
 def table_on(broker: Broker) -> Materializer:
@@ -108,3 +117,32 @@ def test_dead_letters_that_another_leader_has_written_over_suspend_the_table() -
     table.accept(broker.now, "lost")
     assert table.position == Position("cluster", "T1", {0: 100}, (Era("T1", {0: 100}),), epochs={0: 6})
     assert table._begun is None
+
+
+def test_what_one_partition_lost_to_retention_and_another_to_a_leader_is_accepted_at_once() -> None:
+    both = TopicView("cluster", Topic("orders", "T1", (0, 1)), {0: 0, 1: 40}, {0: 120, 1: 50}, {0: 6, 1: 3})
+    broker = Broker(both, [(0, 5), (80, 6)])
+    table = table_on(broker)
+    table.position = Position("cluster", "T1", {0: 100, 1: 20}, epochs={0: 5, 1: 3})
+    table.accept(broker.now, "lost")
+    assert table.position.offsets == {0: 80, 1: 40}
+    # The era that ends is that of the records which the table has.
+    assert table.position.earlier == (Era("T1", {0: 80, 1: 40}),)
+    with pytest.raises(InvalidRequest, match="has lost nothing"):
+        table.accept(broker.now, "lost")
+
+
+def test_an_acceptance_whose_answer_is_lost_is_not_asked_for_again() -> None:
+    """It is in the table: to accept the same once more would be refused, as if it had failed."""
+    broker = Broker(looked_at(6), [(0, 5), (80, 6)])
+    table = table_on(broker)
+    broker.loses_answers = True
+    with pytest.raises(CommitUnknown):
+        table.accept(broker.now, "lost", "request-1")
+    # As the engine finds the table when it looks again.
+    (accepted,) = broker.committed
+    table.position = accepted.end
+    table.accept(broker.now, "lost", "request-1")
+    assert broker.committed == [accepted]
+    with pytest.raises(InvalidRequest, match="has lost nothing"):
+        table.accept(broker.now, "lost", "request-2")
