@@ -88,7 +88,7 @@ def create_app(
     gate = gate or gate_of(runtime, store)
     app.add_middleware(BodyLimits, limits=runtime.settings.limits)
     app.add_middleware(Doorkeeper, gate=gate, cluster=runtime.settings.namespace)
-    app.add_middleware(OwnOrigin)
+    app.add_middleware(OwnOrigin, public_url=runtime.settings.public.url)
     audit = Audit(store.engine)
     app.add_middleware(Trail, audit=audit, keep=runtime.settings.audit.keep)
     answer_failures(app)
