@@ -31,6 +31,11 @@ class OwnOrigin:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
+        if scope["type"] == "http" and ("\0" in scope["path"] or b"%00" in scope["query_string"]):
+            # No name has one, and there are programs and databases that end a text with it.
+            failure = Failure(error="InvalidRequest", message="The address of the request has a zero in it.")
+            await JSONResponse(failure.model_dump(), 400)(scope, receive, send)
+            return
         headers = Headers(scope=scope)
         host, origin = ", ".join(headers.getlist("host")), ", ".join(headers.getlist("origin")) or None
         # At the public door the server has names that it does not know; nothing opens it without a secret.

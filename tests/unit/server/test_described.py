@@ -105,8 +105,8 @@ def ways(operation: Any) -> Iterator[str]:
 def send(client: TestClient, case: Any, headers: dict[str, str]) -> Any:
     sent = case.as_transport_kwargs(base_url=ROOT)
     content = {"json": sent["json"]} if "json" in sent else {"content": sent.get("data")}
-    flat = [
-        (name, str(value))
+    flat: list[tuple[str, Any]] = [
+        (str(name), str(value))
         for name, values in (sent["params"] or {}).items()
         for value in (values if isinstance(values, list) else [values])
     ]

@@ -230,6 +230,16 @@ def test_what_a_page_of_others_loads_without_naming_itself_is_refused(
         assert client.get(path, headers=headers).status_code == status, path
 
 
+@pytest.mark.parametrize(
+    "path", ["/api/v1/tables/a%00b", "/api/v1/events?subject=a%00b", "/iceberg/v1/namespaces/a%00b", "/%00"]
+)
+def test_zero_in_an_address_is_refused(client: TestClient, path: str) -> None:
+    for method in ("GET", "POST"):
+        answer = client.request(method, path)
+        assert (answer.status_code, answer.json()["error"]) == (400, "InvalidRequest")
+    assert not [one for one in client.get("/api/v1/audit").json() if "\0" in one["action"]]
+
+
 def test_websocket_is_judged_by_origin_and_host() -> None:
     """As no route has one yet, an application of one WebSocket stands behind the same checks."""
     app = FastAPI()
