@@ -1,4 +1,5 @@
-"""How long a request's body may be, and how deep JSON may nest in it: refused before anything reads it."""
+"""How long a request's body may be, how deep JSON may nest in it, and that its text is text: told before
+anything reads it."""
 
 import re
 from itertools import accumulate
@@ -8,13 +9,18 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.config import Limits
-from headgate.errors import LimitReached
-from headgate.server.failures import Failure
+from headgate.errors import HeadgateError, InvalidRequest, LimitReached
+from headgate.server.failures import Failure, status_of
 
-TOO_LARGE = 413
 # Possessive, and with an end that may be missing: each byte is read once, whatever the body is.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+# An escape of JSON. The group is half of a character, which no text has and no database takes.
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+FORM = b"application/x-www-form-urlencoded"
 _NO_BRACKETS = bytes(set(range(256)) - set(_STEPS))
 
 
@@ -31,8 +37,8 @@ class BodyLimits:
             return
         try:
             messages = await self._read(scope, receive)
-        except LimitReached as error:
-            await JSONResponse(_body(scope["path"], error), TOO_LARGE)(scope, receive, send)
+        except (LimitReached, InvalidRequest) as error:
+            await JSONResponse(_body(scope["path"], error), status_of(error))(scope, receive, send)
             return
 
         async def replay() -> Message:
@@ -56,6 +62,8 @@ class BodyLimits:
             if not message.get("more_body", False):
                 break
         await self._check_depth(bytes(body))
+        if dict(scope["headers"]).get(b"content-type", b"").partition(b";")[0].strip().lower() != FORM:
+            await _check_text(bytes(body))
         return [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
     async def _check_depth(self, body: bytes) -> None:
@@ -67,6 +75,19 @@ class BodyLimits:
             raise LimitReached(
                 f"The body nests deeper than {most} levels.", "Nest less, or raise limits.json_depth."
             )
+
+
+async def _check_text(body: bytes) -> None:
+    if (b"\\ud" in body or b"\\uD" in body) and await run_in_threadpool(has_half_characters, body):
+        raise InvalidRequest(
+            "The body has half of a character: a surrogate without its other half.",
+            "Send text that is Unicode.",
+        )
+
+
+def has_half_characters(body: bytes) -> bool:
+    """Whether JSON writes a surrogate that is not one of a pair."""
+    return any(escape.group(1) for escape in _ESCAPE.finditer(body))
 
 
 def depth_of(body: bytes) -> int:
@@ -83,11 +104,12 @@ def _has_body(scope: Scope) -> bool:
     return any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
 
 
-def _body(path: str, error: LimitReached) -> dict[str, object]:
+def _body(path: str, error: HeadgateError) -> dict[str, object]:
     """As the clients of that path expect a refusal to look."""
+    code = status_of(error)
     if path.startswith("/iceberg/"):
-        return {"error": {"message": str(error), "type": "RequestTooLargeException", "code": TOO_LARGE}}
+        kind = "RequestTooLargeException" if isinstance(error, LimitReached) else "BadRequestException"
+        return {"error": {"message": str(error), "type": kind, "code": code}}
     if path.startswith("/registry/"):
-        return {"error_code": TOO_LARGE, "message": str(error)}
-    kind = type(error).__name__
-    return Failure(error=kind, message=error.message, remedy=error.remedy).model_dump()
+        return {"error_code": code, "message": str(error)}
+    return Failure(error=type(error).__name__, message=error.message, remedy=error.remedy).model_dump()

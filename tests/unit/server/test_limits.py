@@ -55,6 +55,29 @@ def test_depth_of_a_body_is_known_at_once_whatever_the_body_is(client: TestClien
         assert answer.status_code == 413
 
 
+@pytest.mark.parametrize(
+    ("text", "is_refused"),
+    [
+        (r"\ud893", True),
+        (r"\uDC93", True),
+        (r"\udf93\ud893", True),
+        (r"\ud893\ud893\udf93", True),
+        (r"\\\ud893", True),
+        (r"\ud893\udf93", False),
+        (r"\\ud893", False),
+        (r"\u00e9 \n", False),
+    ],
+)
+def test_half_of_a_character_is_refused(client: TestClient, text: str, is_refused: bool) -> None:
+    """No database takes it: a list that holds one could not be shown any more."""
+    grants = f'{{"name": "odd", "role": "reader", "table": "{text}"}}'.encode()
+    for path in ("/api/v1/credentials", "/registry/subjects/a/versions", "/iceberg/v1/namespaces"):
+        answer = client.post(path, content=grants, headers={"Content-Type": "application/json"})
+        assert ("half of a character" in answer.text) is is_refused, (path, answer.text)
+        assert (answer.status_code == 400) is is_refused or path != "/api/v1/credentials", answer.text
+    assert client.get("/api/v1/credentials").status_code == 200
+
+
 def test_a_body_at_the_limit_arrives_whole(client: TestClient) -> None:
     text = "SELECT '" + "x" * 900_000 + "'"
     answer = client.post("/api/v1/sql", json={"sql": text})
