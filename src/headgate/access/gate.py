@@ -158,6 +158,14 @@ class Gate:
             raise NotAuthorized("The token's credential was revoked.")
         return found
 
+    def exchanged(self, token: str, visit: Visit, *, or_expired: bool) -> Credential:
+        """The same, for a token that is shown to get another."""
+        try:
+            return self.client_of(token, or_expired)
+        except NotAuthorized:
+            self._limit.failed_token(visit.address)
+            raise
+
     def query_token(self, caller: Principal) -> str:
         """By which the catalog knows whose query it is. It reads, writes nothing, and opens nothing but the
         catalog on this machine; the same for some time, since the query driver keeps a session for each."""
@@ -168,11 +176,11 @@ class Gate:
             for key, principal in ((self._keys.engine, ENGINE), (self._keys.operator, LOCAL)):
                 if hmac.compare_digest(key.encode(), token.encode(errors="surrogatepass")):
                     return principal
-        if len(token) > LONGEST_TOKEN:
-            raise not_a_token()
-        if self.issuer is not None and claimed_issuer(token) == self.issuer.name:
-            return self.issuer.principal(token)
         try:
+            if len(token) > LONGEST_TOKEN:
+                raise not_a_token()
+            if self.issuer is not None and claimed_issuer(token) == self.issuer.name:
+                return self.issuer.principal(token)
             if not visit.public and (reader := self._query_tokens.principal(token)) is not None:
                 return reader
             return self.client_of(token).principal

@@ -134,7 +134,7 @@ def _exchange(gate: Gate, asked: TokenRequest) -> Credential:
     shown = asked.client()
     client = None if shown is None else gate.client(*shown, asked.visit)
     try:
-        subject = gate.client_of(token, or_expired=client is not None)
+        subject = gate.exchanged(token, asked.visit, or_expired=client is not None)
     except NotAuthorized as error:
         raise Refusal(400, "invalid_grant", str(error)) from error
     if client is not None and client.client_id != subject.client_id:

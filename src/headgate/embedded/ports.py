@@ -1,12 +1,19 @@
-"""Ports: 0 lets the system choose, anything else must be free."""
+"""Ports: 0 lets the system choose, anything else must be free.
 
+Headgate listens on 127.0.0.1. `localhost` stands for ::1 too, and clients may try that first: nobody else is
+to sit there at the same port, and be shown their tokens.
+"""
+
+import errno
 import socket
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 
 from headgate.errors import PortTaken
 
-LOOPBACK = "127.0.0.1"
+LOOPBACK, IPV6_LOOPBACK = "127.0.0.1", "::1"
+# A port that somebody has; what else keeps us from an address of IPv6 is that there is none.
+_TAKEN = frozenset({errno.EADDRINUSE})
 
 
 def free_port() -> int:
@@ -28,14 +35,51 @@ def claim_ports(wanted: Mapping[str, int], before: Mapping[str, int]) -> dict[st
     found: dict[str, int] = {}
     with ExitStack() as held:
         for name, port in sorted(wanted.items(), key=lambda item: item[1] == 0):
-            probe = held.enter_context(socket.socket())
             try:
-                found[name] = _bind(probe, port or before.get(name, 0))
+                found[name] = _claim(held, port or before.get(name, 0))
             except OSError as error:
                 if port:
                     raise _taken(port, name, found) from error
-                found[name] = _bind(held.enter_context(socket.socket()), 0)
+                found[name] = _claim_any(held)
     return found
+
+
+@contextmanager
+def kept_from_others(ports: Mapping[str, int]) -> Iterator[None]:
+    """While the block lasts nobody else has these ports at ::1, and nobody answers there."""
+    with ExitStack() as held:
+        for name, port in ports.items():
+            try:
+                _claim_other_address(held, port)
+            except OSError as error:
+                raise _taken(port, name, {}) from error
+        yield
+
+
+def _claim(held: ExitStack, port: int) -> int:
+    bound = _bind(held.enter_context(socket.socket()), port)
+    _claim_other_address(held, bound)
+    return bound
+
+
+def _claim_any(held: ExitStack) -> int:
+    """One of the system's, which knows nothing of the other address."""
+    while True:
+        try:
+            return _claim(held, 0)
+        except OSError as error:
+            if error.errno not in _TAKEN:
+                raise
+
+
+def _claim_other_address(held: ExitStack, port: int) -> None:
+    try:
+        probe = held.enter_context(socket.socket(socket.AF_INET6))
+        # Not listened at: who comes is refused, and goes to 127.0.0.1.
+        probe.bind((IPV6_LOOPBACK, port))
+    except OSError as error:
+        if error.errno in _TAKEN:
+            raise
 
 
 def _bind(probe: socket.socket, port: int) -> int:

@@ -2,7 +2,8 @@
 
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -13,7 +14,7 @@ from headgate.embedded import notebooks
 from headgate.embedded.broker import Broker, Login, wait_for_kafka
 from headgate.embedded.child import ChildSpec
 from headgate.embedded.folder import DataFolder
-from headgate.embedded.ports import LOOPBACK, claim_ports
+from headgate.embedded.ports import LOOPBACK, claim_ports, kept_from_others
 from headgate.embedded.privacy import harmless, keep_private, write_private
 from headgate.embedded.process import Identity
 from headgate.embedded.runtime import Runtime
@@ -34,10 +35,11 @@ def run(
 ) -> None:
     """Start everything, call `on_ready`, and stay until a signal asks to stop."""
     keep_private()
-    with DataFolder.taken(settings.data) as folder:
+    with DataFolder.taken(settings.data) as folder, ExitStack() as kept:
         # Before anything is started: a port that is taken is told at once, and nothing is left half up.
         ports = claim_ports(wanted_ports(settings), folder.remembered_ports())
         folder.remember_ports(ports)
+        kept.enter_context(kept_from_others(not_ours(settings, ports)))
         runtime = Runtime.of(
             settings,
             server_port=ports["server"],
@@ -86,6 +88,13 @@ def wanted_ports(settings: Settings) -> dict[str, int]:
         wanted |= {"broker": settings.ports.broker, "controller": 0}
         wanted |= {"internal": 0} if settings.auth.required else {}
     return wanted
+
+
+def not_ours(settings: Settings, ports: Mapping[str, int]) -> dict[str, int]:
+    """The ports at which nothing of ours listens on ::1: the public door may."""
+    public = settings.public
+    own = public.port if public.host is not None and ":" in public.host else None
+    return {name: port for name, port in ports.items() if port != own}
 
 
 def child_specs(

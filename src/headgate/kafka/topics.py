@@ -110,7 +110,7 @@ class Topics:
 
     def describe_many(self, names: Iterable[str]) -> dict[str, Topic]:
         """In one call, however many. Topics that do not exist are absent."""
-        wanted = sorted({name for name in names if name})
+        wanted = sorted({name for name in names if name and _is_sendable(name)})
         if not wanted:
             return {}
         found = {}
@@ -131,6 +131,9 @@ class Topics:
         config: Mapping[str, str] | None = None,
     ) -> Topic:
         """Returns when the topic can be written and read."""
+        if not _is_sendable(name):
+            raise InvalidRequest("The name of a topic has a zero in it, or is no Unicode.")
+        _check_config(config or {})
         topic = NewTopic(name, partitions, replication, config=dict(config or {}))
         try:
             self._link.admin.create_topics([topic], request_timeout=self._timeout)[name].result()
@@ -183,6 +186,7 @@ class Topics:
 
     def configure(self, name: str, changes: Mapping[str, str | None]) -> None:
         """Sets what is named, or lets the broker's default hold again; the rest stays as it is."""
+        _check_config(changes)
         self.describe(name)
         entries = [
             ConfigEntry(
@@ -237,6 +241,16 @@ class Topics:
             if time.monotonic() > deadline:
                 raise KafkaUnavailable(f"Kafka at {self._link.access} is slow: {otherwise}.")
             time.sleep(POLL_SECONDS)
+
+
+def _is_sendable(text: str) -> bool:
+    """Whether Kafka's client, for which a zero is the end of a text, sends all of it."""
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _check_config(config: Mapping[str, str | None]) -> None:
+    if not all(_is_sendable(text) for pair in config.items() for text in pair if text is not None):
+        raise InvalidRequest("The configuration of a topic has a zero in it, or is no Unicode.")
 
 
 def no_such_topic(name: str) -> NotFound:

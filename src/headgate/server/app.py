@@ -1,5 +1,6 @@
 """The server's application, put together from what it is given."""
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -50,6 +51,7 @@ from headgate.store import SqlObjects, Statements, Store
 from headgate.store.audit import Audit
 
 API = "/api/v1"
+log = logging.getLogger(__name__)
 
 # Returns if a part works, raises if it does not.
 Check = Callable[[], object]
@@ -88,7 +90,7 @@ def create_app(
     gate = gate or gate_of(runtime, store)
     app.add_middleware(BodyLimits, limits=runtime.settings.limits)
     app.add_middleware(Doorkeeper, gate=gate, cluster=runtime.settings.namespace)
-    app.add_middleware(OwnOrigin)
+    app.add_middleware(OwnOrigin, public_url=runtime.settings.public.url)
     audit = Audit(store.engine)
     app.add_middleware(Trail, audit=audit, keep=runtime.settings.audit.keep)
     answer_failures(app)
@@ -134,10 +136,11 @@ def create_app(
 
 def operations_router(found: Overview, checks: Mapping[str, Check], instance: str) -> APIRouter:
     router = APIRouter(tags=["operations"])
+    logged: dict[str, str] = {}
 
     @router.get("/healthz", summary="Whether every part answers")
     def healthz(response: Response) -> dict[str, Any]:
-        results = {name: _try(check) for name, check in checks.items()}
+        results = {name: _try(name, check, logged) for name, check in checks.items()}
         well = all(result == "ok" for result in results.values())
         response.status_code = status.HTTP_200_OK if well else status.HTTP_503_SERVICE_UNAVAILABLE
         return {"status": "ok" if well else "failing", "instance": instance, "checks": results}
@@ -154,9 +157,15 @@ def operations_router(found: Overview, checks: Mapping[str, Check], instance: st
     return router
 
 
-def _try(check: Check) -> str:
+def _try(name: str, check: Check, logged: dict[str, str]) -> str:
+    """What is told to everybody. The error's text is not: it is logged, once as long as it is the same."""
     try:
         check()
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer
-        return f"{type(error).__name__}: {error}"
+        told = f"{type(error).__name__}: {error}"
+        if logged.get(name) != told:
+            log.warning("%s does not answer: %s", name, told)
+        logged[name] = told
+        return type(error).__name__
+    logged.pop(name, None)
     return "ok"

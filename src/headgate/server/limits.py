@@ -1,17 +1,27 @@
-"""How long a request's body may be, and how deep JSON may nest in it: refused before anything reads it."""
+"""How long a request's body may be, how deep JSON may nest in it, and that its text is text: told before
+anything reads it."""
 
 import re
+from itertools import accumulate
 
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.config import Limits
-from headgate.errors import LimitReached
-from headgate.server.failures import Failure
+from headgate.errors import HeadgateError, InvalidRequest, LimitReached
+from headgate.server.failures import Failure, status_of
 
-TOO_LARGE = 413
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_BRACKET = re.compile(rb"[\[\]{}]")
+# Possessive, and with an end that may be missing: each byte is read once, whatever the body is.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+# An escape of JSON. The group is half of a character, which no text has and no database takes.
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+FORM = b"application/x-www-form-urlencoded"
+_NO_BRACKETS = bytes(set(range(256)) - set(_STEPS))
 
 
 class BodyLimits:
@@ -27,8 +37,8 @@ class BodyLimits:
             return
         try:
             messages = await self._read(scope, receive)
-        except LimitReached as error:
-            await JSONResponse(_body(scope["path"], error), TOO_LARGE)(scope, receive, send)
+        except (LimitReached, InvalidRequest) as error:
+            await JSONResponse(_body(scope["path"], error), status_of(error))(scope, receive, send)
             return
 
         async def replay() -> Message:
@@ -51,24 +61,39 @@ class BodyLimits:
                 raise _too_long(most)
             if not message.get("more_body", False):
                 break
-        self._check_depth(bytes(body))
+        await self._check_depth(bytes(body))
+        if dict(scope["headers"]).get(b"content-type", b"").partition(b";")[0].strip().lower() != FORM:
+            await _check_text(bytes(body))
         return [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
-    def _check_depth(self, body: bytes) -> None:
+    async def _check_depth(self, body: bytes) -> None:
         most = self._limits.json_depth
-        if body.count(b"[") + body.count(b"{") > most and depth_of(body) > most:
+        if body.count(b"[") + body.count(b"{") <= most:
+            return
+        # Others are answered meanwhile.
+        if await run_in_threadpool(depth_of, body) > most:
             raise LimitReached(
                 f"The body nests deeper than {most} levels.", "Nest less, or raise limits.json_depth."
             )
 
 
+async def _check_text(body: bytes) -> None:
+    if (b"\\ud" in body or b"\\uD" in body) and await run_in_threadpool(has_half_characters, body):
+        raise InvalidRequest(
+            "The body has half of a character: a surrogate without its other half.",
+            "Send text that is Unicode.",
+        )
+
+
+def has_half_characters(body: bytes) -> bool:
+    """Whether JSON writes a surrogate that is not one of a pair."""
+    return any(escape.group(1) for escape in _ESCAPE.finditer(body))
+
+
 def depth_of(body: bytes) -> int:
-    """How deep brackets nest outside of strings."""
-    depth = deepest = 0
-    for bracket in _BRACKET.finditer(_STRING.sub(b"", body)):
-        depth += 1 if bracket.group() in (b"[", b"{") else -1
-        deepest = max(deepest, depth)
-    return deepest
+    """How deep brackets nest outside of strings, in a time that grows with the body's length alone."""
+    brackets = _STRING.sub(b"", body).translate(None, _NO_BRACKETS)
+    return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0)
 
 
 def _too_long(most: int) -> LimitReached:
@@ -79,11 +104,12 @@ def _has_body(scope: Scope) -> bool:
     return any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
 
 
-def _body(path: str, error: LimitReached) -> dict[str, object]:
+def _body(path: str, error: HeadgateError) -> dict[str, object]:
     """As the clients of that path expect a refusal to look."""
+    code = status_of(error)
     if path.startswith("/iceberg/"):
-        return {"error": {"message": str(error), "type": "RequestTooLargeException", "code": TOO_LARGE}}
+        kind = "RequestTooLargeException" if isinstance(error, LimitReached) else "BadRequestException"
+        return {"error": {"message": str(error), "type": kind, "code": code}}
     if path.startswith("/registry/"):
-        return {"error_code": TOO_LARGE, "message": str(error)}
-    kind = type(error).__name__
-    return Failure(error=kind, message=error.message, remedy=error.remedy).model_dump()
+        return {"error_code": code, "message": str(error)}
+    return Failure(error=type(error).__name__, message=error.message, remedy=error.remedy).model_dump()

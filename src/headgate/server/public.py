@@ -56,6 +56,8 @@ def _config(settings: Public, app: ASGIApp) -> uvicorn.Config:
         access_log=False,
         lifespan="off",
         server_header=False,
+        # An address that a request names itself is not believed, not even of a program on this machine.
+        proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
         ssl_certfile=settings.certificate_file and settings.certificate_file.expanduser(),
         ssl_keyfile=settings.key_file and settings.key_file.expanduser(),

@@ -89,7 +89,7 @@ class Trail:
             "" if caller is None else caller.credential,
             address,
             "public" if scope.get(PUBLIC_DOOR) is True else "loopback",
-            f"{scope['method']} {scope['path']}"[:LONGEST],
+            f"{scope['method']} {scope['path']}"[:LONGEST].replace("\0", "\\0"),
             tuple(
                 things_of(scope["path"]) if access is None else [*things_of(scope["path"]), *access.things]
             ),

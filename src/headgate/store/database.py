@@ -33,7 +33,7 @@ def open_database(url: str, lock: int = CONTROL_LOCK) -> Engine:
     if parsed.get_backend_name() == "sqlite":
         if parsed.database and parsed.database != ":memory:":
             _make_private(Path(parsed.database))
-        engine = create_engine(url)
+        engine = create_engine(url, hide_parameters=True)
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_immediate)
         return engine
@@ -47,6 +47,8 @@ def open_database(url: str, lock: int = CONTROL_LOCK) -> Engine:
         made = create_engine(
             parsed.set(drivername="postgresql+psycopg"),
             pool_pre_ping=True,
+            # Among them are keys that sign tokens; errors are logged.
+            hide_parameters=True,
             connect_args={"options": settings},
         )
     except ModuleNotFoundError as error:

@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from headgate.access.credentials import Credentials
 from headgate.access.gate import Gate, Visit
-from headgate.access.limits import PER_CLIENT
+from headgate.access.limits import PER_CLIENT, FailureLimit
 from headgate.access.roles import ENGINE, LOCAL, Grant, Role
 from headgate.access.tokens import LONGEST_TOKEN, Tokens
 from headgate.errors import NotAuthorized, TooManyFailures
@@ -197,6 +197,21 @@ def test_a_secret_may_be_shown_itself_and_be_wrong_only_so_often(
             gate.caller(basic(made.client_id, "wrong"))
     with pytest.raises(TooManyFailures):
         gate.caller(basic(made.client_id, secret))
+
+
+def test_tokens_are_shown_in_vain_only_so_often_wherever_they_are_shown(
+    credentials: Credentials, tokens: Tokens, client_id: str
+) -> None:
+    limit = FailureLimit(per_address=3)
+    gate = Gate(credentials, tokens, KEYS, limit=limit)
+    for _ in range(3):
+        with pytest.raises(NotAuthorized):
+            gate.exchanged("not.a.token", bearer(""), or_expired=False)
+    with pytest.raises(TooManyFailures):
+        gate.exchanged("not.a.token", bearer(""), or_expired=False)
+    with pytest.raises(TooManyFailures):
+        gate.caller(bearer("not.a.token", public=True))
+    assert gate.exchanged(tokens.issue(client_id), bearer(""), or_expired=False).client_id == client_id
 
 
 def test_nothing_that_is_printed_has_a_key() -> None:

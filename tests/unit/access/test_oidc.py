@@ -16,10 +16,11 @@ from joserfc.jwk import ECKey, KeySet, RSAKey
 from headgate import config
 from headgate.access.credentials import Credentials
 from headgate.access.gate import Gate, Visit
+from headgate.access.limits import FailureLimit
 from headgate.access.oidc import FRESH_SECONDS, PAUSE_SECONDS, Issuer
 from headgate.access.roles import Grant, Role
 from headgate.access.tokens import Tokens
-from headgate.errors import ConfigError, IssuerUnavailable, NotAuthorized
+from headgate.errors import ConfigError, IssuerUnavailable, NotAuthorized, TooManyFailures
 from tests.unit.access.conftest import KEYS, Clock
 
 NAME = "https://issuer.example"
@@ -191,3 +192,17 @@ def test_a_grant_that_makes_no_sense_is_told_at_the_start(published: Published) 
     settings = config.Oidc(issuer=NAME, jwks_url=published.url, audience="a", grants={"x": "owner"})
     with pytest.raises(ConfigError, match=r"auth\.oidc\.grants"):
         Issuer(settings)
+
+
+def test_tokens_of_another_issuer_are_shown_in_vain_only_so_often(
+    published: Published, issuer: Issuer, clock: Clock, credentials: Credentials, tokens: Tokens
+) -> None:
+    gate = Gate(credentials, tokens, KEYS, issuer=issuer, limit=FailureLimit(per_address=3))
+    wrong = Visit(f"Bearer {token(published, clock, aud='others')}", "10.0.0.1", True)
+    for _ in range(3):
+        with pytest.raises(NotAuthorized):
+            gate.caller(wrong)
+    with pytest.raises(TooManyFailures):
+        gate.caller(wrong)
+    right = Visit(f"Bearer {token(published, clock)}", "10.0.0.1", True)
+    assert gate.caller(right).credential.startswith(NAME)

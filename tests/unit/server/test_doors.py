@@ -12,12 +12,13 @@ from fastapi.testclient import TestClient
 from headgate.access.limits import PER_CLIENT
 from headgate.access.peers import PEER
 from headgate.access.sessions import link_token
-from headgate.config import load_settings
+from headgate.config import Public, load_settings
 from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import secret
 from headgate.server.app import create_app
 from headgate.server.doors import PublicDoor
 from headgate.server.origin import OwnOrigin
+from headgate.server.public import _config
 from headgate.store import Store
 from tests.support.peers import PeerOf, own_peer
 
@@ -207,6 +208,38 @@ def test_other_origins_and_hosts_are_refused_on_every_kind_of_route(
         assert client.get(path, headers={**headers, "Accept": "text/event-stream"}).status_code == 403, path
 
 
+@pytest.mark.parametrize(
+    ("site", "mode", "dest", "status"),
+    [
+        ("cross-site", "no-cors", "image", 403),
+        ("cross-site", "no-cors", "script", 403),
+        ("cross-site", "navigate", "iframe", 403),
+        ("same-site", "no-cors", "empty", 403),
+        ("same-site", "navigate", "document", 200),
+        ("cross-site", "navigate", "document", 200),
+        ("same-origin", "cors", "empty", 200),
+        ("none", "navigate", "document", 200),
+    ],
+)
+def test_what_a_page_of_others_loads_without_naming_itself_is_refused(
+    client: TestClient, site: str, mode: str, dest: str, status: int
+) -> None:
+    """Browsers name no origin for images, scripts and frames; they say that another page asks."""
+    headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
+    for path in ("/", "/metrics", "/api/v1/status"):
+        assert client.get(path, headers=headers).status_code == status, path
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/v1/tables/a%00b", "/api/v1/events?subject=a%00b", "/iceberg/v1/namespaces/a%00b", "/%00"]
+)
+def test_zero_in_an_address_is_refused(client: TestClient, path: str) -> None:
+    for method in ("GET", "POST"):
+        answer = client.request(method, path)
+        assert (answer.status_code, answer.json()["error"]) == (400, "InvalidRequest")
+    assert not [one for one in client.get("/api/v1/audit").json() if "\0" in one["action"]]
+
+
 def test_websocket_is_judged_by_origin_and_host() -> None:
     """As no route has one yet, an application of one WebSocket stands behind the same checks."""
     app = FastAPI()
@@ -244,6 +277,33 @@ def test_the_public_door_knows_no_local_user(runtime: Runtime, store: Store) -> 
         assert public.post("/api/v1/query/start", headers=foreign).status_code == 403
         own = {**admin, "Origin": "https://lake.example:8443"}
         assert public.post("/api/v1/query/start", headers=own).status_code == 202
+
+
+def test_page_behind_a_proxy_has_the_origin_that_clients_call_it_by(tmp_path: Path) -> None:
+    """The proxy speaks TLS, and the public door behind it does not."""
+    public = {"HOST": "127.0.0.1", "URL": "https://Lake.example/"}
+    environment = {f"HEADGATE_PUBLIC__{name}": value for name, value in public.items()}
+    settings = load_settings(environment=environment, data=tmp_path / "data")
+    runtime = Runtime.of(settings, server_port=8080, connect_port=15002, broker_port=1)
+    store = Store.open(settings.store_url)
+    app = create_app(runtime, store)
+    key = {"Authorization": f"Bearer {secret(runtime.data, 'operator')}"}
+    with TestClient(app, base_url="http://127.0.0.1:8080") as local:
+        admin = made(local, key, "admin", role="admin")
+        own = {"Origin": "https://lake.example"}
+        assert local.get("/healthz", headers=own).status_code == 403, "it is the public door's alone"
+    with TestClient(PublicDoor(app), base_url="http://10.0.0.7:8443") as behind:
+        assert behind.post("/api/v1/query/start", headers={**admin, **own}).status_code == 202
+        for other in ("http://lake.example", "https://lake.example:8443", "https://elsewhere.example"):
+            foreign = {**admin, "Origin": other}
+            assert behind.post("/api/v1/query/start", headers=foreign).status_code == 403, other
+    store.close()
+
+
+def test_addresses_that_requests_name_themselves_are_not_believed() -> None:
+    """Failures are counted by address, and the audit trail has it."""
+    config = _config(Public(host="127.0.0.1"), FastAPI())
+    assert config.proxy_headers is False
 
 
 def test_a_secret_is_shown_once(

@@ -1,5 +1,7 @@
 """Bodies that are too long, or nest too deep, are refused with the name of the setting."""
 
+import time
+
 import pytest
 from fastapi.testclient import TestClient
 
@@ -38,7 +40,42 @@ def test_a_body_that_nests_too_deep(client: TestClient, body: bytes, is_refused:
 
 def test_brackets_in_strings_are_no_depth() -> None:
     assert depth_of(b'[{"a]": "[[["}, []]') == 2
-    assert depth_of(b"]]]]") == 0
+    assert depth_of(b"]]]]") <= 0
+    assert depth_of(b"") == 0
+    assert depth_of(b'["[[[\\') == 1, "a string without its end"
+
+
+def test_depth_of_a_body_is_known_at_once_whatever_the_body_is(client: TestClient) -> None:
+    """Who has no credential may send these: the catalog reads a body before it asks who it is from."""
+    for body in (b'"\\', b'"', b"[],", b'"a', b"\\"):
+        hostile = b"[" * LIMITS.json_depth + b"{" + body * (LIMITS.body_bytes // len(body) // 2)
+        started = time.monotonic()
+        answer = client.post("/iceberg/v1/namespaces", content=hostile)
+        assert time.monotonic() - started < 20, body
+        assert answer.status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("text", "is_refused"),
+    [
+        (r"\ud893", True),
+        (r"\uDC93", True),
+        (r"\udf93\ud893", True),
+        (r"\ud893\ud893\udf93", True),
+        (r"\\\ud893", True),
+        (r"\ud893\udf93", False),
+        (r"\\ud893", False),
+        (r"\u00e9 \n", False),
+    ],
+)
+def test_half_of_a_character_is_refused(client: TestClient, text: str, is_refused: bool) -> None:
+    """No database takes it: a list that holds one could not be shown any more."""
+    grants = f'{{"name": "odd", "role": "reader", "table": "{text}"}}'.encode()
+    for path in ("/api/v1/credentials", "/registry/subjects/a/versions", "/iceberg/v1/namespaces"):
+        answer = client.post(path, content=grants, headers={"Content-Type": "application/json"})
+        assert ("half of a character" in answer.text) is is_refused, (path, answer.text)
+        assert (answer.status_code == 400) is is_refused or path != "/api/v1/credentials", answer.text
+    assert client.get("/api/v1/credentials").status_code == 200
 
 
 def test_a_body_at_the_limit_arrives_whole(client: TestClient) -> None:

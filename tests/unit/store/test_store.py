@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
 
 from headgate.errors import AlreadyExists, NotFound
 from headgate.model import Start, StartKind, TableSpec, TableState
@@ -266,3 +268,13 @@ def test_a_topic_that_was_disabled_is_declined_until_it_is_enabled(store: Store)
     assert (store.declined(), store.waiting()) == ({"orders"}, {})
     store.enable_table(SPEC)
     assert store.declined() == set()
+
+
+def test_errors_of_the_database_show_no_values(store: Store) -> None:
+    """They are logged, and among the values are the keys that sign tokens."""
+    insert = text("insert into signing_keys (id, secret, created_at) values (:id, :secret, 0)")
+    with store.engine.begin() as connection:
+        connection.execute(insert, {"id": "one", "secret": "hush"})
+        with pytest.raises(IntegrityError) as failure:
+            connection.execute(insert, {"id": "one", "secret": "hush"})
+    assert "hush" not in str(failure.value)
