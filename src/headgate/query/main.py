@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from pyspark.sql import SparkSession
 
 from headgate.adhoc.app import Door, create_app
+from headgate.adhoc.history import HistoryWriter
 from headgate.adhoc.queries import Queries
 from headgate.catalog.client import DELEGATION, VENDED, catalog_properties, key_properties
 from headgate.embedded.entry import enter, stop_on_signal
@@ -21,6 +22,7 @@ from headgate.registry.client import SchemaSource
 from headgate.spark import Driver, build_session
 from headgate.storage import Places, Storages
 from headgate.store import Store
+from headgate.store.queries import QueryHistory
 from headgate.tables.lane import SESSION as LANE
 
 NAME = "query"
@@ -48,7 +50,9 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
         {**_nobody(runtime), DELEGATION: VENDED, **settings.catalog.properties},
     )
     session = build_session(settings, NAME, settings.query.memory, properties, _query_settings())
-    with closing(store), Driver(session) as driver, asking(runtime, driver.session) as door:
+    kept = settings.query
+    history = HistoryWriter(QueryHistory(store.engine), instance, kept.keep, kept.keep_count)
+    with closing(store), Driver(session) as driver, asking(runtime, driver.session, history) as door:
         log.info("ready at %s", door.address)
         addresses = {"queries": door.address}
         while store.keep(NAME, instance, "ready", addresses):
@@ -61,7 +65,7 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
 
 
 @contextmanager
-def asking(runtime: Runtime, spark: SparkSession) -> Iterator[Door]:
+def asking(runtime: Runtime, spark: SparkSession, history: HistoryWriter) -> Iterator[Door]:
     """Where the server brings the SELECTs that users ask."""
     settings, token = runtime.settings, secret(runtime.data, QUERY_KEY)
     queries = Queries(
@@ -74,6 +78,7 @@ def asking(runtime: Runtime, spark: SparkSession) -> Iterator[Door]:
         LakeSessions(spark, settings.namespace),
         # A catalog of yours is told nothing of ours.
         key_properties(runtime.iceberg) if settings.catalog.uri is None else {},
+        history,
     )
     with Door(create_app(queries, token), LOOPBACK) as door:
         try:

@@ -38,7 +38,7 @@ class Week:
     def bytes_of(self, text: str) -> int:
         frame = self.ask(text)
         frame.collect()
-        return reading_of(frame)["bytes"]
+        return int(reading_of(frame)["bytes"])
 
 
 def orders(day: date, first: int) -> list[tuple[int, float, str | None, datetime]]:
