@@ -284,7 +284,7 @@ Duration = Annotated[float, BeforeValidator(_seconds)]
 
 
 class Query(Section):
-    memory: str = Field("2g", description="Heap of the query driver.")
+    memory: str = Field("2g", pattern=r"^\d+([kmgtKMGT][bB]?)?$", description="Heap of the query driver.")
     start: Literal["eager", "lazy"] = Field(
         "eager", description="Behind READY when there is memory for it, or when somebody asks."
     )

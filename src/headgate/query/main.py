@@ -27,6 +27,11 @@ from headgate.tables.lane import SESSION as LANE
 
 NAME = "query"
 BEAT_SECONDS = 2.0
+# The driver holds the rows of one part at a time: parts are a fraction of its heap, also as Arrow.
+SMALL_PARTS = {
+    "spark.sql.iceberg.read.split-size": str(32 * 1024**2),
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(16 * 1024**2),
+}
 log = logging.getLogger("headgate.query")
 
 
@@ -98,4 +103,5 @@ def _query_settings() -> dict[str, str]:
         **{key: value for key, value in LANE.items() if key.startswith("spark.kafka.")},
         **SPARK_REDACTION,
         **HARDENED,
+        **SMALL_PARTS,
     }
