@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.cli.client import Client, connect, error_of_line
 from headgate.cli.output import progress
-from headgate.errors import ServerUnavailable
+from headgate.errors import ServerUnavailable, TerminalError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 QUERIES = ("queries",)
 LAST_WORD = b"headgate"
+COMPLETED = "Completed"
 POLL_SECONDS = 0.25
 START_SECONDS = 120.0
 
@@ -54,6 +55,9 @@ class Answer:
     def _take_end(self, end: Mapping[str, Any]) -> None:
         if end["op"] == "error":
             raise error_of_line(end)
+        if end["state"] != COMPLETED:
+            # What came before looks like all of it.
+            raise TerminalError("The query was cancelled: its rows are not all there.", "Ask again.")
         self.end = end
 
 

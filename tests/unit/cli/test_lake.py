@@ -14,7 +14,7 @@ from pyarrow import parquet
 from headgate.cli.lake import Answer, _Pieces
 from headgate.cli.query import print_answer
 from headgate.cli.rows import HEAD_ROWS, Output, chosen_output
-from headgate.errors import InvalidRequest, ServerUnavailable
+from headgate.errors import InvalidRequest, ServerUnavailable, TerminalError
 
 TABLE = {
     "table": "local.orders",
@@ -86,6 +86,13 @@ def test_a_query_that_fails_is_the_error_that_it_was() -> None:
     said = {"op": "error", "error": "InvalidRequest", "message": "No.", "remedy": ""}
     with pytest.raises(InvalidRequest, match="No"):
         list(answer(stream(said)).rows())
+
+
+def test_rows_of_a_query_that_was_cancelled_are_no_answer(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    with pytest.raises(TerminalError, match="not all there"):
+        print_answer(answer(stream(END | {"state": "Stopped"})), Output.CSV, file)
+    assert not file.exists()
 
 
 @pytest.mark.parametrize("content", [stream(None), stream(END)[:-200]])
