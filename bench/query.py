@@ -1,8 +1,8 @@
 """`make bench-query`: large results in flat memory, and how soon a small query is answered.
 
 A table of so many rows is written, then all of it is asked for, as CSV and as Parquet, from a query driver
-whose heap is smaller than the result. Once a second the memory of each process is looked at: the driver's JVM,
-its Python process, the server and the command. Then `SELECT count(*)` is asked over and over, warm.
+whose heap is smaller than the result. Once a second the memory of each process is looked at: the driver's
+JVM, its Python process, the server and the command. Then `SELECT count(*)` is asked over and over, warm.
 """
 
 import argparse

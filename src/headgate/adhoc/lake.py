@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame
 
 from headgate.adhoc.arrow import ArrowResults, give_batches
+from headgate.adhoc.parts import in_parts
 from headgate.adhoc.reading import Reading, reading_of
 from headgate.adhoc.results import INSERT, Results
 from headgate.adhoc.values import plain_rows
@@ -30,7 +31,8 @@ def run_lake(
     """Gives the rows; what was read for them, by table. `reading` has as much of that while it runs."""
     frame = lake.query if asked.kind == "lake" else lake.changes
     reading = reading or Reading()
-    with frame(asked, catalog) as rows:
+    with frame(asked, catalog) as asked_rows:
+        rows = in_parts(asked_rows)
         reading.attach(rows)
         reading.check_planned(asked.caller)
         if isinstance(results, ArrowResults):

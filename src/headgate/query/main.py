@@ -31,6 +31,8 @@ BEAT_SECONDS = 2.0
 SMALL_PARTS = {
     "spark.sql.iceberg.read.split-size": str(32 * 1024**2),
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(16 * 1024**2),
+    # The first rows of an order are kept in a task's memory up to so many; more are sorted on disk.
+    "spark.sql.execution.topKSortFallbackThreshold": "200000",
 }
 log = logging.getLogger("headgate.query")
 

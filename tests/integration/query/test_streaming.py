@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from headgate.access import LOCAL
 from headgate.adhoc.arrow import ArrowResults
 from headgate.adhoc.lake import run_lake
+from headgate.adhoc.parts import PART_ROWS, in_parts
 from headgate.adhoc.results import PIECES
 from headgate.statements.asking import Asked
 from tests.integration.query.conftest import Lake
@@ -98,6 +99,25 @@ def test_rows_are_computed_as_they_are_read_and_the_heap_stays_flat(asking: Aski
     assert len(heaps) >= 5
     assert max(heaps) - before < MOST_HELD, f"{before} bytes of heap have become {heaps}"
     assert asking.tasks() >= PARTS
+
+
+@pytest.mark.parametrize("tail", ["LIMIT 700000", "LIMIT 700000 OFFSET 1000"])
+def test_a_limit_brings_its_rows_in_parts_and_in_their_order(lake: Lake, tail: str) -> None:
+    """Spark has them in one part, which the driver would hold whole."""
+    sql = f"SELECT id, id AS id FROM range(0, 1000000, 1, 8) ORDER BY id DESC {tail}"
+    with lake.sessions.query(Asked("lake", sql), lake.catalog(LOCAL)) as rows:
+        assert rows.rdd.getNumPartitions() == 1
+        split = in_parts(rows)
+        assert split.columns == ["id", "id"]
+        first = 999_999 - (1000 if "OFFSET" in tail else 0)
+        ids = [row[0] for row in split.toLocalIterator()]
+        assert ids == list(range(first, first - 700_000, -1))
+        sizes = split.rdd.glom().map(len).collect()
+        assert len(sizes) == 4
+        assert max(sizes) <= PART_ROWS
+    for few in ("SELECT id FROM range(0, 1000000, 1, 8) LIMIT 10", "SELECT id FROM range(0, 1000000, 1, 8)"):
+        with lake.sessions.query(Asked("lake", few), lake.catalog(LOCAL)) as rows:
+            assert in_parts(rows) is rows
 
 
 def read(pieces: Iterator[bytes]) -> tuple[int, int]:
