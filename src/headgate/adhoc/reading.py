@@ -229,18 +229,10 @@ def _physical(plan: Any) -> Iterator[Any]:
 
 def _logical(plan: Any) -> Iterator[tuple[Any, str]]:
     """Every step of a query before it is a plan of operators, with the name of its class."""
-    name = str(plan.getClass().getSimpleName())
-    yield plan, name
-    if name == "CTERelationRef":
-        return
-    for below in (plan.children(), plan.subqueries(), _ctes(plan, name)):
+    yield plan, str(plan.getClass().getSimpleName())
+    for below in (plan.children(), plan.subqueries()):
         for number in range(below.size()):
             yield from _logical(below.apply(number))
-
-
-def _ctes(plan: Any, name: str) -> Any:
-    """What stands before a query in WITH."""
-    return plan.cteDefs() if name == "WithCTE" else plan.children().take(0)
 
 
 def _planned(plan: Any, conditions: tuple[str, ...] = ()) -> Iterator[_Planned]:
