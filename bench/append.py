@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--backlog", type=int, default=3, help="how many times the rows, for the memory")
     arguments = parser.parse_args()
     os.environ |= {f"HEADGATE_PORTS__{part}": "0" for part in ("SERVER", "BROKER", "CONNECT")}
+    os.environ["HEADGATE_QUERY__START"] = "lazy"
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as folder:
         data = Path(folder)
         with running(folder):

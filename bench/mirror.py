@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=3)
     arguments = parser.parse_args()
     os.environ |= {f"HEADGATE_PORTS__{part}": "0" for part in ("SERVER", "BROKER", "CONNECT")}
+    os.environ["HEADGATE_QUERY__START"] = "lazy"
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as folder, running(folder):
         compare(Path(folder), arguments)
 

@@ -376,6 +376,7 @@ def main() -> None:
     parser.add_argument("--case", choices=names, action="append", help="again for each that is wanted")
     arguments = parser.parse_args()
     os.environ |= {f"HEADGATE_PORTS__{part}": "0" for part in ("SERVER", "BROKER", "CONNECT")}
+    os.environ["HEADGATE_QUERY__START"] = "lazy"
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as folder, running(folder):
         runtime = Runtime.load(Path(folder))
         print(f"producing {arguments.rows:,} orders and payments", flush=True)

@@ -51,6 +51,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     os.environ |= {f"HEADGATE_PORTS__{part}": "0" for part in ("SERVER", "BROKER", "CONNECT")}
+    os.environ["HEADGATE_QUERY__START"] = "lazy"
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as folder:
         up = subprocess.Popen([HEADGATE, "up", "--data", folder], stdout=subprocess.PIPE, text=True)
         try:

@@ -261,10 +261,6 @@ class Spark(Section):
     properties: dict[str, str] = Field(default_factory=dict)
 
 
-class Query(Section):
-    memory: str = Field("2g", description="Heap of the query driver.")
-
-
 class Connect(Section):
     enabled: bool = Field(False, description="Serve Spark Connect, to whoever has its token.")
     memory: str = Field("2g", description="Heap of the driver of Spark Connect.")
@@ -285,6 +281,17 @@ def _seconds(value: Any) -> Any:
 
 
 Duration = Annotated[float, BeforeValidator(_seconds)]
+
+
+class Query(Section):
+    memory: str = Field("2g", pattern=r"^\d+([kmgtKMGT][bB]?)?$", description="Heap of the query driver.")
+    start: Literal["eager", "lazy"] = Field(
+        "eager", description="Behind READY when there is memory for it, or when somebody asks."
+    )
+    keep: Duration = Field(30 * 86_400.0, ge=60, description="How long queries are remembered.")
+    keep_count: int = Field(10_000, ge=1, description="How many queries are remembered.")
+
+
 # Files younger than this may be of a commit under way, by this engine or another.
 YOUNGEST_ORPHAN_SECONDS = 3600.0
 
@@ -378,6 +385,7 @@ class ReaderLimits(Section):
 
     rows: int = Field(1_000_000, ge=0, description="Rows that a query gives.")
     bytes: int = Field(1024**3, ge=0, description="Bytes that a query's rows take on the way.")
+    scanned: int = Field(100 * 1024**3, ge=0, description="Bytes of the files that a query reads.")
     seconds: Duration = Field(600.0, ge=0, description="How long a query runs that has an end.")
     concurrent: int = Field(4, ge=0, description="Queries that one client runs at a time.")
 
@@ -385,6 +393,7 @@ class ReaderLimits(Section):
 class WriterLimits(ReaderLimits):
     rows: int = Field(10_000_000, ge=0, description="Rows that a query gives.")
     bytes: int = Field(10 * 1024**3, ge=0, description="Bytes that a query's rows take on the way.")
+    scanned: int = Field(1024**4, ge=0, description="Bytes of the files that a query reads.")
     seconds: Duration = Field(3600.0, ge=0, description="How long a query runs that has an end.")
     concurrent: int = Field(8, ge=0, description="Queries that one client runs at a time.")
 
@@ -392,6 +401,7 @@ class WriterLimits(ReaderLimits):
 class AdminLimits(ReaderLimits):
     rows: int = Field(0, ge=0, description="Rows that a query gives.")
     bytes: int = Field(0, ge=0, description="Bytes that a query's rows take on the way.")
+    scanned: int = Field(0, ge=0, description="Bytes of the files that a query reads.")
     seconds: Duration = Field(0.0, ge=0, description="How long a query runs that has an end.")
     concurrent: int = Field(0, ge=0, description="Queries that one client runs at a time.")
 

@@ -45,7 +45,9 @@ def typed(stack: Stack, tmp_path: Path, *arguments: str) -> Iterator[tuple[Any, 
 
 
 def queries(stack: Stack) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = httpx.get(f"{stack.runtime.api}/queries", trust_env=False).json()
+    """Those that run."""
+    running = f"{stack.runtime.api}/queries?state=running"
+    found: list[dict[str, Any]] = httpx.get(running, trust_env=False).json()
     return found
 
 

@@ -3,16 +3,24 @@
 import csv
 import io
 import json
+import os
 import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
+from headgate.store.queries import DRIVER_GONE
 from scripts.readers import pyiceberg_on
 from tests.e2e.commands import QUERYING, headgate, on, refused
 from tests.e2e.feed import Feed
-from tests.support.stack import Stack
+from tests.support.services import wait_for
+from tests.support.stack import HEADGATE, Stack
 
 TOPIC = "query.dots-and-lines"
 TEXTS = [
@@ -40,6 +48,18 @@ def feed(stack: Stack) -> Feed:
     stack.run("table", "sync", TOPIC, "--timeout", "120s")
     assert feed.check() == len(TEXTS) + 20
     return feed
+
+
+@contextmanager
+def typed(stack: Stack, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that goes on, gone with the block."""
+    command = [HEADGATE, *arguments, "--data", str(stack.data)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def query(stack: Stack, sql: str) -> dict[str, Any]:
@@ -73,8 +93,10 @@ def test_a_table_for_people(stack: Stack, feed: Feed) -> None:
     assert len(lines) == len(TEXTS) + 1, "a value cannot break its line"
     assert lines[4] == r"3   two\nlines"
     assert lines[7] == "6   Sète – 東京"
-    told = done.stderr.decode().splitlines()[-1]
-    assert re.fullmatch(rf"{len(TEXTS)} rows in \d+\.\d\d s, \d+ files of \d+(\.\d)? k?B read", told)
+    told = next(line for line in done.stderr.decode().splitlines() if " rows in " in line)
+    size = r"\d+ files of \d+(\.\d)? k?B"
+    query_id = r" \(query [0-9a-f]{32}\)"
+    assert re.fullmatch(rf"{len(TEXTS)} rows in \d+\.\d\d s, {size} read, {size} skipped{query_id}", told)
 
 
 def test_json_tells_what_was_read(stack: Stack, feed: Feed) -> None:
@@ -89,6 +111,76 @@ def test_json_tells_what_was_read(stack: Stack, feed: Feed) -> None:
 
     nothing = query(stack, f"SELECT id FROM `{TOPIC}` WHERE id < 0")
     assert (nothing["rows"], nothing["files"], nothing["bytes"]) == ([], 0, 0), "files that cannot match"
+
+
+def test_queries_are_remembered_with_what_they_cost(stack: Stack, feed: Feed) -> None:
+    whole = query(stack, f"SELECT id, text FROM `{TOPIC}`")
+    part = query(stack, f"SELECT id FROM `{TOPIC}` WHERE id < 0")
+    said = refused(stack, "query", f"SELECT CAST(text AS INT) FROM `{TOPIC}`", meanwhile=QUERYING)
+    assert "plain" in said
+    failed, second, first = stack.json("queries", "list", "--limit", "3")
+    assert (first["id"], second["id"]) == (whole["query"], part["query"])
+    assert [one["state"] for one in (first, second, failed)] == ["finished", "finished", "failed"]
+    assert (first["rows"], first["files"], first["bytes"]) == (len(feed.sent), whole["files"], whole["bytes"])
+    assert (second["files"], second["files_skipped"]) == (0, whole["files"])
+    assert second["bytes_skipped"] == whole["bytes"]
+    shown = stack.json("table", "show", TOPIC)["detail"]["snapshot_id"]
+    assert [(one["table"], one["snapshot_id"]) for one in first["tables"]] == [(f"local.{TOPIC}", shown)]
+    assert first["tables"][0]["reason"] == "no condition on its columns"
+    # A value of a row is in what the user was told, not in what is kept.
+    assert (failed["error"], "plain" in json.dumps(failed)) == ("InvalidRequest: CAST_INVALID_INPUT", False)
+
+    compared = stack.json("queries", "compare", first["id"], second["id"])
+    assert compared["figures"]["bytes"]["difference"] == -whole["bytes"]
+    assert (compared["same_sql"], compared["same_snapshots"]) == (False, True)
+    told = stack.run("queries", "compare", first["id"], second["id"]).stdout
+    assert told.splitlines()[0].split() == ["A", "B", "B", "-", "A", "B", "/", "A"]
+    assert first["id"] in stack.run("queries", "show", first["id"]).stdout
+    assert first["id"] in stack.run("queries", "list").stdout
+    assert "is finished" in refused(stack, "queries", "cancel", first["id"])
+
+
+def test_rows_go_into_files_of_each_kind(stack: Stack, feed: Feed, tmp_path: Path) -> None:
+    sql = f"SELECT id, text FROM `{TOPIC}` ORDER BY id"
+    wanted = [(row["id"], row["text"]) for row in rows(stack, sql)]
+    for name in ("rows.parquet", "rows.jsonl", "rows.csv"):
+        done = on(stack, "query", sql, "--to", str(tmp_path / name))
+        assert (done.returncode, done.stdout) == (0, b""), done.stderr
+    assert [
+        tuple(row.values()) for row in parquet.read_table(tmp_path / "rows.parquet").to_pylist()
+    ] == wanted
+    lines = (tmp_path / "rows.jsonl").read_text().split("\n")[:-1]
+    assert [tuple(json.loads(line).values()) for line in lines] == wanted
+    with (tmp_path / "rows.csv").open(newline="") as file:
+        found = list(csv.reader(file))[1:]
+    assert found == [[str(n), text or ""] for n, text in wanted]
+
+
+def test_a_query_is_cancelled_while_it_runs(stack: Stack, feed: Feed) -> None:
+    sql = "SELECT count(*) AS n FROM range(100000000000) WHERE id % 7 = rand()"
+    with typed(stack, "query", sql) as asked:
+        wait_for("it to run", lambda: stack.json("queries", "list", "--state", "running"), 60)
+        (running,) = stack.json("queries", "list", "--state", "running")
+        assert running["sql"] == sql
+        assert stack.json("queries", "cancel", running["id"])["state"] == "cancelled"
+        assert asked.wait(60) == 1, "rows that are not all there are no result"
+    assert stack.json("queries", "show", running["id"])["ended_at"] is not None
+    assert stack.json("queries", "list", "--state", "running") == []
+
+
+def test_a_driver_that_is_killed_leaves_no_query_running(stack: Stack, feed: Feed) -> None:
+    with typed(stack, "query", "SELECT count(*) FROM range(100000000000) WHERE id % 7 = rand()") as asked:
+        wait_for("it to run", lambda: stack.json("queries", "list", "--state", "running"), 60)
+        (running,) = stack.json("queries", "list", "--state", "running")
+        pid = stack.store.process("query").pid
+        assert pid
+        os.kill(pid, signal.SIGKILL)
+        assert asked.wait(60) != 0
+    lost = f"query {running['id']} to be told as failed"
+    wait_for(lost, lambda: stack.json("queries", "show", running["id"])["state"] == "failed", 60)
+    assert query(stack, "SELECT 1 AS a")["rows"] == [{"a": 1}], "another driver has started"
+    shown = stack.json("queries", "show", running["id"])
+    assert (shown["state"], shown["error"]) == ("failed", DRIVER_GONE)
 
 
 def test_time_travel_and_metadata_tables(stack: Stack, feed: Feed) -> None:

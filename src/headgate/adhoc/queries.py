@@ -8,13 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headgate.adhoc.arrow import ArrowResults
+from headgate.adhoc.history import Ending, HistoryWriter
 from headgate.adhoc.lake import Lake, run_lake
 from headgate.adhoc.live import BATCH_ROWS, LiveQuery, StagedLiveQuery, run_live
+from headgate.adhoc.reading import Reading
+from headgate.adhoc.redaction import error_text
 from headgate.adhoc.results import Closed, Results
 from headgate.adhoc.snapshot import Snapshot
 from headgate.config import Statements as StatementSettings
@@ -35,6 +38,7 @@ from headgate.statements.asking import Asked, Caller
 from headgate.statements.checkpoint import Checkpoint
 from headgate.statements.query import Running
 from headgate.statements.stages import delete_topics
+from headgate.store.queries import QueryState
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +65,9 @@ class Query:
     read_at: float | None = None
     thread: threading.Thread | None = None
     plan: Plan | None = None
-    # It has run for as long as its caller may.
-    is_overdue: bool = False
+    reading: Reading = field(default_factory=Reading)
+    # The limit that ended it while it ran.
+    exceeded: LimitReached | None = None
 
     @property
     def owner(self) -> str | None:
@@ -75,7 +80,7 @@ class Query:
 
 
 class Queries:
-    """For many threads. Nothing is kept of a query that has ended."""
+    """For many threads. Of a query that has ended nothing is kept here but what `history` is told."""
 
     def __init__(
         self,
@@ -87,9 +92,10 @@ class Queries:
         settings: StatementSettings,
         lake: Lake,
         catalog: Mapping[str, str],
+        history: HistoryWriter,
     ) -> None:
         """`checkpoints`: the folder of those of live queries, emptied first; `catalog`: properties by which,
-        with a caller's token, the catalog is shown who asks."""
+        with a caller's token, the catalog is shown who asks; `history` is told of each query."""
         self._spark = spark
         self._access = access
         self._schemas = schemas
@@ -98,6 +104,7 @@ class Queries:
         self._settings = settings
         self._lake = lake
         self._catalog = catalog
+        self._history = history
         self._running: dict[str, Query] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -124,6 +131,7 @@ class Queries:
                     f"{MOST} queries run already.", "Try again when one has ended, or stop one."
                 )
             self._running[query.id] = query
+        self._history.begin(query.id, asked, query.since)
         query.thread.start()
         return query
 
@@ -191,19 +199,46 @@ class Queries:
         context.setLocalProperty("spark.scheduler.pool", query.id)
         try:
             state, more = self._rows(query)
+            # Whoever has read the last row finds the query finished.
+            ended = QueryState.FINISHED if state == "Completed" else QueryState.CANCELLED
+            self._remember(query, ended, read=more or None)
             results.end(state, **more)
         except Closed:
-            _stopped(query)
+            self._stopped(query)
         except Exception as error:  # noqa: BLE001 - whatever it is, its reader is told
             if not results.is_wanted:
-                _stopped(query)
+                self._stopped(query)
                 return
-            results.fail(_meant(error, query))
+            shown = _meant(error, query)
+            self._remember(query, QueryState.FAILED, error_text(error, shown))
+            results.fail(shown)
+
+    def _stopped(self, query: Query) -> None:
+        """The last word to who still reads."""
+        if query.exceeded is not None:
+            self._remember(query, QueryState.FAILED, query.exceeded.message)
+            query.results.fail(query.exceeded)
+        elif self._ended.is_set():
+            self._remember(query, QueryState.FAILED, "The query driver was stopped.")
+            query.results.end("Stopped")
+        else:
+            self._remember(query, QueryState.CANCELLED)
+            query.results.end("Stopped")
+
+    def _remember(
+        self, query: Query, state: QueryState, error: str = "", read: Mapping[str, Any] | None = None
+    ) -> None:
+        """`read`: what it has read, where that was asked already."""
+        results = query.results
+        known = dict(_read_by(query) if read is None else read)
+        tables = known.pop("tables", [])
+        figures = {"rows": results.rows, "result_bytes": results.size, "seconds": results.seconds}
+        self._history.end(query.id, Ending(state, error, figures | known, tables))
 
     def _rows(self, query: Query) -> tuple[str, dict[str, Any]]:
         asked, results = query.asked, query.results
         if asked.kind in LAKE:
-            return "Completed", run_lake(self._lake, asked, self._shown(asked), results)
+            return "Completed", run_lake(self._lake, asked, self._shown(asked), results, query.reading)
         assert query.plan is not None
         if asked.kind == "live":
             live = self._live(query, f"{self._checkpoints}/{query.id}")
@@ -254,38 +289,50 @@ class Queries:
         if query.asked.kind != "live":
             self._spark.sparkContext.cancelJobGroup(query.id)
 
-    def _end_overdue(self, query: Query, now: float) -> None:
-        """One that has an end, and does not come to it in time."""
-        caller = query.asked.caller
-        if caller is None or not caller.seconds or query.asked.kind == "live":
+    def _hold_to_limits(self, query: Query, now: float) -> None:
+        """Ends one that runs for longer, or reads more, than its caller may."""
+        if query.exceeded is not None:
             return
-        if now - query.made_at > caller.seconds and not query.is_overdue:
-            query.is_overdue = True
+        try:
+            _check_seconds(query, now)
+            query.reading.check_running(query.asked.caller)
+        except LimitReached as reached:
+            query.exceeded = reached
             query.results.cancel()
             self._interrupt(query)
+        except Py4JError:
+            log.warning("what query %s reads is not known", query.id, exc_info=True)
 
     def _keep(self) -> None:
         while not self._ended.wait(LOOK_SECONDS):
+            self._history.tend()
             now = time.monotonic()
             for query in self.all():
-                self._end_overdue(query, now)
+                self._hold_to_limits(query, now)
                 if query.read_at is None and now - query.made_at > LONELY_SECONDS:
                     log.info("nobody has come for the rows of query %s: it ends", query.id)
                     self.leave(query)
 
 
-def _stopped(query: Query) -> None:
-    """The last word to who still reads."""
+def _read_by(query: Query) -> Mapping[str, Any]:
+    """What a query that broke off had read; nothing if its JVM is gone, or its plan never came to be."""
+    try:
+        return query.reading.figures()
+    except Py4JError:
+        log.warning("what query %s has read is not known", query.id, exc_info=True)
+        return {}
+
+
+def _check_seconds(query: Query, now: float) -> None:
+    """Raises LimitReached for one that has an end, and does not come to it in time."""
     caller = query.asked.caller
-    if query.is_overdue and caller is not None:
-        query.results.fail(
-            LimitReached(
-                f"The query has run for {caller.seconds:g} s, the limit for {caller.name}.",
-                f"Ask for less, or raise {caller.limits}.seconds.",
-            )
+    if caller is None or not caller.seconds or query.asked.kind == "live":
+        return
+    if now - query.made_at > caller.seconds:
+        raise LimitReached(
+            f"The query has run for {caller.seconds:g} s, the limit for {caller.name}.",
+            f"Ask for less, or raise {caller.limits}.seconds.",
         )
-    else:
-        query.results.end("Stopped")
 
 
 def _meant(error: Exception, query: Query) -> Exception:

@@ -94,6 +94,15 @@ class Results:
             self._put(piece)
 
     @property
+    def size(self) -> int:
+        """How many bytes the rows took on the way."""
+        return self._given
+
+    @property
+    def seconds(self) -> float:
+        return round(time.monotonic() - self._began, 3)
+
+    @property
     def is_full(self) -> bool:
         given = len(self._there) if self._changes else self.rows
         return self._limit is not None and given >= self._limit
@@ -109,8 +118,7 @@ class Results:
 
     def end(self, state: str, **more: Any) -> None:
         """The last line, if anybody is there to read it."""
-        seconds = round(time.monotonic() - self._began, 3)
-        self._last({"op": END, "state": state, "rows": self.rows, "seconds": seconds, **more})
+        self._last({"op": END, "state": state, "rows": self.rows, "seconds": self.seconds, **more})
 
     def fail(self, error: Exception) -> None:
         known = isinstance(error, HeadgateError)

@@ -8,7 +8,7 @@ from typing import Any
 from headgate.cli.client import Client, error_of_line
 from headgate.cli.lake import start_driver
 from headgate.cli.output import LiveTable, note, print_line, print_table, printable, say
-from headgate.cli.query import cell, size_text
+from headgate.cli.query import cell, cost_lines
 from headgate.errors import ServerUnavailable
 
 Row = Mapping[str, Any]
@@ -49,8 +49,9 @@ def ask(client: Client, query: Mapping[str, Any], as_json: bool) -> None:
         # The server learns from the closed connection that nobody reads.
         note("stopped")
         return
-    files = f", {end['files']} files of {size_text(end['bytes'])} read" if "files" in end else ""
-    note(f"{end['rows']} rows in {end['seconds']:.2f} s{files}: {end['state']}")
+    cost, *reasons = cost_lines(end)
+    for line in (f"{cost}: {end['state']}", *reasons):
+        note(line)
 
 
 def _checked(told: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

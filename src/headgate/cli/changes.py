@@ -8,7 +8,8 @@ import typer
 from headgate.cli.client import DataOption
 from headgate.cli.lake import answer
 from headgate.cli.maintain import app
-from headgate.cli.query import Output, print_answer
+from headgate.cli.query import OutputOption, ToOption, print_answer
+from headgate.cli.rows import chosen_output
 from headgate.cli.table import TopicArgument
 from headgate.errors import InvalidRequest
 
@@ -22,14 +23,16 @@ def changes(
         str, typer.Option("--from", help="A snapshot's id, a time (2026-01-31T12:00:00Z), or earliest.")
     ],
     end: Annotated[str | None, typer.Option("--to", help="As --from. [default: now]")] = None,
-    output: Annotated[Output, typer.Option(help="How to print the rows.")] = Output.TABLE,
+    output: OutputOption = None,
+    to: ToOption = None,
     data: DataOption = None,
 ) -> None:
     """Rows that came, went or are others now: inserts, updates (before and after) and deletes."""
+    form = chosen_output(output, to)
     first = None if start == "earliest" else _when(start)
     last = None if end is None else _when(end)
     with answer({"topic": topic, "start": first, "end": last}, data, ("queries", "changes")) as found:
-        print_answer(found, output)
+        print_answer(found, form, to)
 
 
 def _when(text: str) -> str:

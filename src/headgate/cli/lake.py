@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.cli.client import Client, connect, error_of_line
 from headgate.cli.output import progress
-from headgate.errors import ServerUnavailable
+from headgate.errors import ServerUnavailable, TerminalError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 QUERIES = ("queries",)
 LAST_WORD = b"headgate"
+COMPLETED = "Completed"
 POLL_SECONDS = 0.25
 START_SECONDS = 120.0
 
@@ -25,13 +26,15 @@ START_SECONDS = 120.0
 class Answer:
     """A query's rows, batch by batch; `end` is known after the last."""
 
-    def __init__(self, stream: "pa.RecordBatchReader") -> None:
+    def __init__(self, stream: "pa.RecordBatchReader", query_id: str = "") -> None:
+        self.id = query_id
+        self.schema: pa.Schema = stream.schema
         self.columns: list[str] = list(stream.schema.names)
         self.end: Mapping[str, Any] = {}
         self._stream = stream
 
-    def rows(self) -> Iterator[list[Any]]:
-        """By place, since two columns may have one name; values in JSON's types, nothing rounded."""
+    def batches(self) -> "Iterator[pa.RecordBatch]":
+        """As they come: none is kept."""
         import pyarrow as pa
 
         try:
@@ -40,15 +43,21 @@ class Answer:
                 if metadata is not None and LAST_WORD in metadata:
                     self._take_end(json.loads(metadata[LAST_WORD]))
                     return
-                columns = [column.to_pylist(maps_as_pydicts="strict") for column in batch.columns]
-                for row in zip(*columns, strict=True):
-                    yield [plain(value) for value in row]
+                yield batch
         except (pa.ArrowInvalid, OSError, StopIteration) as error:
             raise _cut_short() from error
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """By place, since two columns may have one name; values in JSON's types, nothing rounded."""
+        for batch in self.batches():
+            yield from zip(*(_values(column) for column in batch.columns), strict=True)
 
     def _take_end(self, end: Mapping[str, Any]) -> None:
         if end["op"] == "error":
             raise error_of_line(end)
+        if end["state"] != COMPLETED:
+            # What came before looks like all of it.
+            raise TerminalError("The query was cancelled: its rows are not all there.", "Ask again.")
         self.end = end
 
 
@@ -64,13 +73,23 @@ def answer(body: Mapping[str, Any], data: Path | None, path: Sequence[str] = QUE
                 stream = pa.ipc.open_stream(pa.PythonFile(_Pieces(pieces), mode="r"))
             except (pa.ArrowInvalid, OSError) as error:
                 raise _cut_short() from error
-            yield Answer(stream)
+            yield Answer(stream, str(asked["id"]))
 
 
 def rows_of(sql: str, data: Path | None) -> list[dict[str, Any]]:
     """All rows of a query of the lake."""
     with answer({"sql": sql, "lake": True}, data) as found:
         return [dict(zip(found.columns, row, strict=True)) for row in found.rows()]
+
+
+def _values(column: "pa.Array") -> list[Any]:
+    """A column's values in JSON's types: as Arrow gives them, where those are the same."""
+    import pyarrow as pa
+
+    values: list[Any] = column.to_pylist(maps_as_pydicts="strict")
+    kind = column.type
+    is_plain = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind)
+    return values if is_plain or pa.types.is_null(kind) else [plain(value) for value in values]
 
 
 def plain(value: Any) -> Any:

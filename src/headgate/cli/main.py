@@ -19,6 +19,7 @@ from headgate.cli import (
     dlq,
     history,
     notebooks,
+    queries,
     query,
     signin,
     sql,
@@ -88,6 +89,7 @@ app.add_typer(notebooks.app, name="connect")
 app.add_typer(statement.app, name="statement")
 app.command("datagen")(datagen.datagen)
 app.command("query")(query.query)
+app.add_typer(queries.app, name="queries")
 app.command("plan")(desired.plan)
 app.command("apply")(desired.apply)
 app.command("destroy")(desired.destroy)

@@ -13,6 +13,7 @@ from headgate.config import Settings
 from headgate.embedded import notebooks
 from headgate.embedded.broker import Broker, Login, wait_for_kafka
 from headgate.embedded.child import ChildSpec
+from headgate.embedded.eager import start_query_driver
 from headgate.embedded.folder import DataFolder
 from headgate.embedded.ports import LOOPBACK, claim_ports, kept_from_others
 from headgate.embedded.privacy import harmless, keep_private, write_private
@@ -52,7 +53,12 @@ def run(
         try:
             specs = child_specs(runtime, store, ports.get("controller", 0), ports.get("internal", 0))
             forget_earlier_run(specs, store)
-            supervise(Supervisor(specs, store, folder, say), runtime, on_ready)
+
+            def ready(runtime: Runtime) -> None:
+                on_ready(runtime)
+                start_query_driver(settings.query, store, say)
+
+            supervise(Supervisor(specs, store, folder, say), runtime, ready)
         finally:
             store.close()
 

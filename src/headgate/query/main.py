@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from pyspark.sql import SparkSession
 
 from headgate.adhoc.app import Door, create_app
+from headgate.adhoc.history import HistoryWriter
 from headgate.adhoc.queries import Queries
 from headgate.catalog.client import DELEGATION, VENDED, catalog_properties, key_properties
 from headgate.embedded.entry import enter, stop_on_signal
@@ -21,10 +22,18 @@ from headgate.registry.client import SchemaSource
 from headgate.spark import Driver, build_session
 from headgate.storage import Places, Storages
 from headgate.store import Store
+from headgate.store.queries import QueryHistory
 from headgate.tables.lane import SESSION as LANE
 
 NAME = "query"
 BEAT_SECONDS = 2.0
+# The driver holds the rows of one part at a time: parts are a fraction of its heap, also as Arrow.
+SMALL_PARTS = {
+    "spark.sql.iceberg.read.split-size": str(32 * 1024**2),
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(16 * 1024**2),
+    # The first rows of an order are kept in a task's memory up to so many; more are sorted on disk.
+    "spark.sql.execution.topKSortFallbackThreshold": "200000",
+}
 log = logging.getLogger("headgate.query")
 
 
@@ -48,7 +57,9 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
         {**_nobody(runtime), DELEGATION: VENDED, **settings.catalog.properties},
     )
     session = build_session(settings, NAME, settings.query.memory, properties, _query_settings())
-    with closing(store), Driver(session) as driver, asking(runtime, driver.session) as door:
+    kept = settings.query
+    history = HistoryWriter(QueryHistory(store.engine), instance, kept.keep, kept.keep_count)
+    with closing(store), Driver(session) as driver, asking(runtime, driver.session, history) as door:
         log.info("ready at %s", door.address)
         addresses = {"queries": door.address}
         while store.keep(NAME, instance, "ready", addresses):
@@ -61,7 +72,7 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
 
 
 @contextmanager
-def asking(runtime: Runtime, spark: SparkSession) -> Iterator[Door]:
+def asking(runtime: Runtime, spark: SparkSession, history: HistoryWriter) -> Iterator[Door]:
     """Where the server brings the SELECTs that users ask."""
     settings, token = runtime.settings, secret(runtime.data, QUERY_KEY)
     queries = Queries(
@@ -74,6 +85,7 @@ def asking(runtime: Runtime, spark: SparkSession) -> Iterator[Door]:
         LakeSessions(spark, settings.namespace),
         # A catalog of yours is told nothing of ours.
         key_properties(runtime.iceberg) if settings.catalog.uri is None else {},
+        history,
     )
     with Door(create_app(queries, token), LOOPBACK) as door:
         try:
@@ -93,4 +105,5 @@ def _query_settings() -> dict[str, str]:
         **{key: value for key, value in LANE.items() if key.startswith("spark.kafka.")},
         **SPARK_REDACTION,
         **HARDENED,
+        **SMALL_PARTS,
     }

@@ -23,6 +23,7 @@ from headgate.server.api.catalogs import catalogs_router
 from headgate.server.api.control import control_router
 from headgate.server.api.credentials import credentials_router
 from headgate.server.api.desired import desired_router
+from headgate.server.api.history import history_router
 from headgate.server.api.maintenance import maintenance_router
 from headgate.server.api.metadata import LakeMetadata, metadata_router
 from headgate.server.api.queries import queries_router
@@ -49,6 +50,7 @@ from headgate.statements.tables import TopicTables
 from headgate.storage import Places, Storages
 from headgate.store import SqlObjects, Statements, Store
 from headgate.store.audit import Audit
+from headgate.store.queries import QueryHistory
 
 API = "/api/v1"
 log = logging.getLogger(__name__)
@@ -101,6 +103,8 @@ def create_app(
     scripts = Executor(declared, Statements(store.engine), topics, schemas, runtime.settings.secret)
     desk = StorageDesk(store, runtime.warehouse if embedded else None, used, places.forget)
     installation = installation_of(runtime.settings, store, topics, offsets, schemas, declared, scripts, desk)
+    driver = QueryDriver(store, secret(runtime.data, QUERY_KEY))
+    history = QueryHistory(store.engine)
     describe_caller = callers(runtime.settings.limits, gate, embedded)
     routers = (
         control_router(found),
@@ -110,12 +114,8 @@ def create_app(
         topics_router(store, topics, offsets),
         statements_router(store, found.records, runtime.kafka_access, topics, offsets),
         sql_router(scripts),
-        queries_router(
-            scripts,
-            QueryDriver(store, secret(runtime.data, QUERY_KEY)),
-            store,
-            describe_caller,
-        ),
+        queries_router(scripts, driver, store, history, describe_caller),
+        history_router(history, store, driver),
         records_router(runtime.kafka_access, schemas, describe_caller),
         credentials_router(store),
         audit_router(audit),

@@ -22,6 +22,7 @@ def callers(limits: Limits, gate: Gate, embedded: bool) -> Callable[[Principal],
             most.bytes,
             most.seconds,
             most.concurrent,
+            most.scanned,
             f"limits.{section}",
         )
 

@@ -33,6 +33,8 @@ class Caller:
     bytes: int = 0
     seconds: float = 0
     concurrent: int = 0
+    # Bytes of the files that a query reads.
+    scanned: int = 0
     limits: str = "limits.admin"
 
 

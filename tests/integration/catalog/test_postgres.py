@@ -10,6 +10,7 @@ import pytest
 from headgate.access.roles import Grant
 from headgate.jvm import Jvm
 from headgate.store import Store
+from headgate.store.queries import QueryFilter, QueryHistory, QueryRecord, QueryState
 from tests.integration.catalog.raw import SCHEMA, RawTable, set_properties
 from tests.integration.catalog.serving import Service
 from tests.support.postgres import postgres
@@ -108,3 +109,23 @@ def test_several_open_an_empty_database_at_once() -> None:
         for store in together(Store.open, *[(url,)] * 4):
             assert store.tables() == []
             store.close()
+
+
+def test_the_query_history_is_kept_as_in_sqlite(url: str) -> None:
+    store = Store.open(url)
+    history = QueryHistory(store.engine)
+    for number in range(4):
+        instance = "killed" if number == 0 else "now"
+        history.begin(
+            QueryRecord(f"q{number}", "lake", "SELECT 'Sète'", "hg1", "ada", instance, started_at=number)
+        )
+    history.end("q1", QueryState.FINISHED, 2.5, tables=[{"table": "local.a"}], figures={"rows": 2**40})
+    assert history.get("q1", "now").figures == {"rows": 2**40}
+    failed = history.list(QueryFilter(state=QueryState.FAILED), "now", 10)
+    assert [one.id for one in failed] == ["q0"]
+    assert history.abandon("now") == 1
+    older = history.list(QueryFilter(owner="hg1", before="q2"), "now", 10)
+    assert [one.id for one in older] == ["q1", "q0"]
+    history.forget(older_than=0.5, most=2)
+    assert [one.id for one in history.list(QueryFilter(), "now", 10)] == ["q3", "q2"]
+    store.close()

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.adhoc.lake import reading_of
+from headgate.adhoc.reading import FIGURES, Reading, reading_of
+from headgate.errors import LimitReached
 from headgate.sql.athena import to_spark
+from headgate.statements.asking import Caller
 
 CLUSTER = "local"
 NAME = "week.of-orders"
@@ -38,7 +40,7 @@ class Week:
     def bytes_of(self, text: str) -> int:
         frame = self.ask(text)
         frame.collect()
-        return reading_of(frame)["bytes"]
+        return int(reading_of(frame)["bytes"])
 
 
 def orders(day: date, first: int) -> list[tuple[int, float, str | None, datetime]]:
@@ -135,6 +137,95 @@ def test_the_last_days_are_read_alone(week: Week, days: int) -> None:
     assert found in wanted
     whole = week.bytes_of(f"SELECT COUNT(*), SUM(amount) FROM {TABLE}")
     assert 0 < week.bytes_of(text) <= whole * (days + 1) / DAYS * 1.05
+
+
+def read_by(week: Week, text: str) -> dict[str, Any]:
+    """What a query read of the one table that it reads."""
+    frame = week.ask(text)
+    frame.collect()
+    found = reading_of(frame)
+    (table,) = found["tables"]
+    assert {name: table[name] for name in FIGURES} == {name: found[name] for name in FIGURES}
+    return dict(table)
+
+
+def test_files_are_read_or_skipped_and_together_they_are_the_snapshot(week: Week) -> None:
+    day = FIRST + timedelta(days=2)
+    sizes = week.rows_of(f'SELECT file_size_in_bytes, lower_bounds FROM "{NAME}$files"')
+    snapshots = week.rows_of(f'SELECT snapshot_id FROM "{NAME}$snapshots" ORDER BY committed_at')
+    found = read_by(week, f"SELECT SUM(amount) FROM {TABLE} WHERE date_trunc('day', ts) = DATE '{day}'")
+    assert (found["table"], found["snapshot_id"]) == (f"{CLUSTER}.{NAME}", str(snapshots[-1][0]))
+    assert (found["files"], found["files_skipped"], found["reason"]) == (1, DAYS - 1, None)
+    assert found["bytes"] + found["bytes_skipped"] == sum(size for size, _ in sizes)
+
+    older = read_by(week, f"SELECT SUM(amount) FROM {TABLE} FOR SYSTEM_VERSION AS OF {snapshots[2][0]}")
+    assert (older["snapshot_id"], older["files"], older["files_skipped"]) == (str(snapshots[2][0]), 3, 0)
+
+
+def test_counts_of_a_whole_table_read_no_file(week: Week) -> None:
+    found = read_by(week, f"SELECT COUNT(*), MAX(id) FROM {TABLE}")
+    assert (found["files"], found["files_skipped"], found["reason"]) == (0, DAYS, None)
+
+
+def test_each_table_of_a_query_is_told(week: Week) -> None:
+    day = FIRST + timedelta(days=1)
+    found = read_by(
+        week,
+        f"WITH one AS (SELECT id FROM {TABLE} WHERE CAST(ts AS DATE) = DATE '{day}') "
+        f"SELECT COUNT(*) FROM one JOIN {TABLE} AS w ON one.id = w.id WHERE w.amount > "
+        f"(SELECT AVG(amount) FROM {TABLE})",
+    )
+    assert found["files"] >= 1 + DAYS, "each scan of it counts"
+    nothing = week.ask("SELECT 1")
+    nothing.collect()
+    assert reading_of(nothing) == {**dict.fromkeys(FIGURES, 0), "tables": []}
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        ("", "no condition on its columns"),
+        ("WHERE method IS NOT NULL", "no condition on its columns"),
+        (
+            "WHERE upper(method) = 'CREDIT_CARD'",
+            "UPPER(method) = 'CREDIT_CARD' compares what a function",
+        ),
+        ("WHERE date_trunc('day', ts) = DATE '{day}' OR length(method) = 3", "is an OR"),
+        ("WHERE NOT date_trunc('day', ts) = DATE '{day}'", "is a NOT"),
+        ("WHERE method LIKE '%CARD'", "is a pattern without a fixed beginning"),
+        ("WHERE id = amount", "compares"),
+        ("WHERE method = 'CREDIT_CARD'", "each file may have rows that the condition on method asks for"),
+        ("WHERE amount > 0", "the condition on amount asks for (it is partitioned by ts)"),
+    ],
+)
+def test_why_nothing_was_skipped_is_told(week: Week, condition: str, reason: str) -> None:
+    day = FIRST + timedelta(days=2)
+    found = read_by(week, f"SELECT SUM(amount) FROM {TABLE} {condition.format(day=day)}")
+    assert (found["files"], found["files_skipped"]) == (DAYS, 0)
+    assert reason in str(found["reason"])
+
+
+def test_a_query_that_would_read_too_much_does_not_run(week: Week) -> None:
+    day = FIRST + timedelta(days=2)
+    part, whole = f"SELECT id FROM {TABLE} WHERE CAST(ts AS DATE) = DATE '{day}'", f"SELECT id FROM {TABLE}"
+    caller = Caller("'ada'", "ada", scanned=week.bytes_of(part), limits="limits.reader")
+    context = week.spark.sparkContext
+    context.setJobGroup("too-much", "")
+    try:
+        for text in (whole, f"SELECT COUNT(*) FROM ({whole} WHERE id > (SELECT AVG(id) FROM {TABLE}))"):
+            reading = Reading()
+            reading.attach(week.ask(text))
+            with pytest.raises(LimitReached, match=r"may read \d+.*limits\.reader\.scanned"):
+                reading.check_planned(caller)
+        assert list(context.statusTracker().getJobIdsForGroup("too-much")) == []
+        allowed = week.ask(part)
+        reading = Reading()
+        reading.attach(allowed)
+        reading.check_planned(caller)
+        assert len(allowed.collect()) == ROWS_OF_A_DAY
+        reading.check_running(caller)
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
 
 
 def test_the_past_is_told_by_snapshot_and_by_time(week: Week) -> None:

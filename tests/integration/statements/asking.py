@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from headgate.adhoc.history import HistoryWriter
 from headgate.adhoc.queries import Queries, Query
 from headgate.config import Statements as StatementSettings
 from headgate.errors import ConfigError
@@ -16,6 +17,7 @@ from headgate.statements.declared import DeclaredTables
 from headgate.statements.execute import Executor
 from headgate.statements.tables import TopicTables
 from headgate.store import SqlObjects, Statements, Store
+from headgate.store.queries import QueryHistory
 from tests.integration.statements.bench import Bench
 from tests.support.services import wait_for
 
@@ -45,6 +47,7 @@ class Asking:
             settings,
             LakeSessions(spark, "local"),
             {},
+            HistoryWriter(QueryHistory(self.store.engine), "asking", 3600, 1000),
         )
         self._spark = spark
 

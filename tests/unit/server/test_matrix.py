@@ -108,6 +108,7 @@ def asked(client: TestClient, route: Route, topic: str, headers: dict[str, str])
     path = (
         re.sub(r"\{(topic|name)\}", named, route.path)
         .replace("{query_id}", "none")
+        .replace("{other_id}", "none")
         .replace("{request_id}", "none")
     )
     body = BODIES.get(route.key)

@@ -11,11 +11,13 @@ from starlette.types import Receive, Scope, Send
 
 from headgate.access import Principal, Role
 from headgate.server.access import Access, Asking, needs
+from headgate.server.api.history import cancel, owner_of
 from headgate.server.driver import QueryDriver, Rows
 from headgate.sql.types import name_of
 from headgate.statements.asking import Asked, Caller, Form
 from headgate.statements.execute import Executor
 from headgate.store import Store
+from headgate.store.queries import QueryHistory
 
 # What is known of the rows of the lake only when they come.
 NOT_PLANNED: dict[str, Any] = {"columns": None, "key": None, "warnings": []}
@@ -65,7 +67,11 @@ class Comparison(BaseModel):
 
 
 def queries_router(
-    executor: Executor, driver: QueryDriver, store: Store, callers: Callable[[Principal], Caller]
+    executor: Executor,
+    driver: QueryDriver,
+    store: Store,
+    history: QueryHistory,
+    callers: Callable[[Principal], Caller],
 ) -> APIRouter:
     """`callers`: what the driver is told of who asks."""
     router = APIRouter(prefix="/queries", tags=["queries"])
@@ -117,12 +123,6 @@ def queries_router(
         asked = Asked("changes", "", changes=compared, form=wanted.format)
         return {"id": started(asked, access), "kind": asked.kind, **NOT_PLANNED}
 
-    @router.get("", summary="List the queries that run", **needs(Role.READER, "own"))
-    def listed(access: Asking) -> list[dict[str, Any]]:
-        """One's own; an admin sees all."""
-        running: list[dict[str, Any]] = driver.call("GET", "/queries") if driver.is_there else []
-        return [query for query in running if _owner(access) in (None, query.get("owner"))]
-
     @router.get(
         "/{query_id}/rows",
         summary="Read a query's rows",
@@ -133,7 +133,7 @@ def queries_router(
         """Lines of JSON, the last with the op `end` or `error`; or a stream of Arrow, whose last batch is
         empty and has that line in its metadata, under `headgate`. Who leaves stops the query."""
         access.note_records()
-        return Passing(await driver.rows(query_id, _owner(access)), request)
+        return Passing(await driver.rows(query_id, owner_of(access)), request)
 
     @router.delete(
         "/{query_id}",
@@ -141,13 +141,9 @@ def queries_router(
         status_code=status.HTTP_204_NO_CONTENT,
         **needs(Role.READER, "own"),
     )
-    def cancel(query_id: str, access: Asking) -> None:
+    def stop(query_id: str, access: Asking) -> None:
+        """Its jobs end, and its reader is told. It is `cancelled` then."""
         access.note(f"query {query_id}")
-        driver.cancel(query_id, _owner(access))
+        cancel(history, store, driver, query_id, owner_of(access))
 
     return router
-
-
-def _owner(access: Access) -> str | None:
-    """Whose queries they are told of; None is anybody's."""
-    return None if access.caller.is_admin else access.caller.id
