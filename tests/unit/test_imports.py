@@ -18,7 +18,7 @@ LAYERS = [
     {"spark", "store", "decode", "kafka", "delta"},
     {"access", "storage", "worker_daemon"},
     {"registry", "catalog", "embedded", "datagen"},
-    {"tables"},
+    {"tables", "worlds"},
     {"maintain", "sql", "publication"},
     {"statements"},
     {"adhoc", "apply"},
