@@ -23,7 +23,7 @@ LAYERS = [
     {"statements"},
     {"adhoc", "apply"},
     {"engine", "query", "notebooks"},
-    {"server"},
+    {"server", "demo"},
     {"cli"},
 ]
 LEVEL = {part: level for level, layer in enumerate(LAYERS) for part in layer}

@@ -15,6 +15,7 @@ from headgate.cli import (
     catalog,
     credentials,
     datagen,
+    demo,
     desired,
     dlq,
     history,
@@ -87,6 +88,7 @@ app.add_typer(catalog.app, name="catalog")
 app.add_typer(notebooks.app, name="connect")
 app.add_typer(statement.app, name="statement")
 app.command("datagen")(datagen.datagen)
+app.command("demo")(demo.demo)
 app.command("query")(query.query)
 app.command("plan")(desired.plan)
 app.command("apply")(desired.apply)
