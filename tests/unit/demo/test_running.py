@@ -10,6 +10,7 @@ from headgate.errors import TerminalError
 
 UP = """
 import signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 print("READY")
 print("  console  http://127.0.0.1:1/", flush=True)
 signal.sigwait({signal.SIGTERM})
