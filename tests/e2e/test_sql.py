@@ -95,6 +95,10 @@ class Some:
     def schemas(self) -> Mapping[str, Schema]:
         return self._whole.schemas
 
+    @property
+    def key_schemas(self) -> Mapping[str, Schema]:
+        return self._whole.key_schemas
+
     def records(self, limit: int | None = None) -> Iterator[Record]:
         return iter(self._records[:limit])
 

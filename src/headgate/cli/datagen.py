@@ -35,13 +35,16 @@ def datagen(
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same data.")] = 1,
     prefix: Annotated[str, typer.Option(help="Put before the topics' names.")] = "",
+    cdc: Annotated[
+        bool, typer.Option("--cdc", help="Rows of the databases as change events of Debezium.")
+    ] = False,
     data: DataOption = None,
     json: JsonOption = False,
 ) -> None:
     """Write made-up data into topics, which are created if they are missing."""
     from headgate.datagen import SCENARIOS, produce
 
-    made = SCENARIOS[scenario.value](seed)
+    made = SCENARIOS[scenario.value](seed, cdc)
     with connect(data) as client:
         kafka, registry = kafka_access(client, data), registry_access(client, data)
     started = time.monotonic()
@@ -50,7 +53,8 @@ def datagen(
         def report(acknowledged: Mapping[str, int]) -> None:
             done, total = sum(acknowledged.values()), None
             if limit is not None:
-                done, total = acknowledged[f"{prefix}{made.counted}"], limit
+                # Some come twice, and rows change.
+                done, total = min(acknowledged[f"{prefix}{made.counted}"], limit), limit
             shown.update(f"{scenario.value}: {sum(acknowledged.values())} records", done, total)
 
         written = produce(

@@ -8,9 +8,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from headgate.datagen.avro import compile_schema, wire_header
+from headgate.datagen.avro import compile_key, compile_schema, wire_header
 from headgate.datagen.registration import register
-from headgate.datagen.scenario import Record, Scenario, Schema
+from headgate.datagen.scenario import Record, Scenario
 from headgate.errors import AlreadyExists, InvalidRequest, KafkaUnavailable
 from headgate.kafka.client import Link, Where
 from headgate.kafka.registry import RegistryAccess
@@ -66,9 +66,11 @@ def produce(
     """
     pace = Pace(rate)
     names = {topic: prefix + topic for topic in scenario.schemas}
-    ids = register(registry, {f"{names[topic]}-value": scenario.schemas[topic] for topic in names})
+    subjects = {f"{names[topic]}-value": schema for topic, schema in scenario.schemas.items()}
+    subjects |= {f"{names[topic]}-key": schema for topic, schema in scenario.key_schemas.items()}
+    ids = register(registry, subjects)
     prepare_topics(Topics(kafka), list(names.values()))
-    writer = _Writer(kafka, names, ids, scenario.schemas, ledger)
+    writer = _Writer(kafka, names, ids, scenario, ledger)
     report = _reporter(on_progress, writer.acknowledged)
     records = scenario.records(limit)
     while not stopped() and writer.write(islice(records, pace.records_at_a_time)):
@@ -150,7 +152,7 @@ class _Writer:
         kafka: Where,
         names: Mapping[str, str],
         ids: Mapping[str, int],
-        schemas: Mapping[str, Schema],
+        scenario: Scenario,
         ledger: Ledger | None,
     ) -> None:
         self.sent = 0
@@ -163,19 +165,25 @@ class _Writer:
             topic: (
                 name,
                 wire_header(ids[f"{name}-value"]),
-                compile_schema(schemas[topic]),
+                compile_schema(scenario.schemas[topic]),
                 self._counter(name),
             )
             for topic, name in names.items()
         }
+        self._keys = {
+            topic: compile_key(schema, ids[f"{names[topic]}-key"])
+            for topic, schema in scenario.key_schemas.items()
+        }
 
     def write(self, records: Iterable[Record]) -> int:
         """How many were handed over. Everything here runs once per record: it is kept short."""
-        sent, lanes, send = 0, self._lanes, self._producer.produce
+        sent, lanes, keys, send = 0, self._lanes, self._keys, self._producer.produce
         for topic, key, value, timestamp in records:
             name, header, encode, delivered = lanes[topic]
             told = delivered if self._ledger is None else partial(self._enter, delivered, value)
-            encoded = header + encode(value)
+            encoded = header + encode(value) if value else None
+            if topic in keys:
+                key = keys[topic](key)
             while True:
                 try:
                     send(name, encoded, key, on_delivery=told, timestamp=timestamp)

@@ -10,11 +10,11 @@ from enum import Enum, auto
 from random import Random
 from typing import Any
 
-from headgate.datagen.orders import HOUR_MS, MINUTE_MS, START_MS
 from headgate.datagen.sales_schemas import SCHEMAS, STEPS
 from headgate.datagen.scenario import Record
 from headgate.datagen.seeded import Seeded
 from headgate.datagen.shop import HUNDRED, Customer, Product, Shop, money, pick, shuffled
+from headgate.datagen.times import HOUR_MS, MINUTE_MS, START_MS
 
 STALLS, PRODUCTS, CUSTOMERS = 8, 40, 80
 LONGEST_GAP_MS = 2_000
