@@ -17,7 +17,7 @@ def _with_field(schema: Schema) -> Schema:
 class EvolvedOrders(Orders):
     """The scenario `orders`, whose payments tell in how many instalments they are made."""
 
-    schemas: ClassVar[Mapping[str, Schema]] = {**SCHEMAS, "payments": _with_field(SCHEMAS["payments"])}
+    plain_schemas: ClassVar[Mapping[str, Schema]] = {**SCHEMAS, "payments": _with_field(SCHEMAS["payments"])}
 
     def _tell(self, limit: int | None) -> Iterator[Record]:
         for record in super()._tell(limit):

@@ -67,7 +67,8 @@ class _Tour:
                 "Name another folder with --data, or the --limit and --seed that they were made with.",
             )
         self._screen.step("Records, the same for the same seed")
-        self.run("datagen", self._world.name, "--limit", str(limit), "--seed", str(seed))
+        cdc = ["--cdc"] if self._world.cdc else []
+        self.run("datagen", self._world.name, *cdc, "--limit", str(limit), "--seed", str(seed))
 
     def _count(self, topic: str) -> int:
         offsets = self._headgate.get("topics", topic)["offsets"]

@@ -177,6 +177,7 @@ HOTELS = World(
         "high_value_visitors": "mean_price",
     },
     products=products,
+    cdc=True,
     finishes=(
         "guest-versions",
         "hotel-versions",

@@ -43,12 +43,11 @@ class Quiet:
 class Played:
     """A Headgate whose table grows each time somebody looks."""
 
-    def __init__(self, records: int = 0, **faults: str) -> None:
+    def __init__(self, records: int = 0, table: str = "Running", statement: str = "Running") -> None:
         self.records = records
         self.typed: list[Sequence[str]] = []
         self.looks = 0
-        self._table_state = faults.get("table", "Running")
-        self._statement_state = faults.get("statement", "Running")
+        self._table_state, self._statement_state = table, statement
         #: The sums that queries give, one after the other; the last one again and again.
         self.sums = [WANTED.figures["clean_sales"].total]
         self.most = WANTED.figures["clean_sales"].rows
@@ -92,11 +91,15 @@ def test_it_waits_for_rows_and_then_for_rows_that_change() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "kind"), [({"table": "Suspended"}, TableStopped), ({"statement": "Failed"}, StatementFailed)]
+    ("fault", "kind"),
+    [
+        (Played(table="Suspended"), TableStopped),
+        (Played(statement="Failed"), StatementFailed),
+    ],
 )
-def test_what_is_broken_is_named_at_once(fault: dict[str, str], kind: type[Exception]) -> None:
+def test_what_is_broken_is_named_at_once(fault: Played, kind: type[Exception]) -> None:
     with pytest.raises(kind, match=r"clean.sales' is .*: so"):
-        wait_for_figures(SALES, WANTED.figures, Played(**fault), Quiet())
+        wait_for_figures(SALES, WANTED.figures, fault, Quiet())
 
 
 def test_rows_that_never_come_are_counted() -> None:
