@@ -4,24 +4,18 @@ import copy
 import shutil
 import signal
 import subprocess
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from headgate.datagen import SCENARIOS
 from headgate.worlds import WORLDS, Expected, World, world_file
-from tests.e2e.test_delta import folder_of
-from tests.support.delta import read_delta_duckdb
-from tests.support.ledger import canonical, read_duckdb, read_pyiceberg, to_native, without_metadata
 from tests.support.pages import Typist, read_page
 from tests.support.stack import HEADGATE, Stack
+from tests.support.worlds import check_tables
 
 SEED = 7
 
@@ -92,33 +86,7 @@ def test_the_demo_finds_the_world_and_its_figures(stack: Stack, told: Told) -> N
 
 
 def test_its_tables_hold_what_the_seed_says_to_the_last_row(stack: Stack, told: Told) -> None:
-    schemas = SCENARIOS[told.world.name].schemas
-    for table, rows in told.expected.tables.items():
-        schema = schemas.get(table)
-        wanted = Counter(canonical(row if schema is None else to_native(row, schema)) for row in rows)
-        for reader in readers(stack, table):
-            names = set(rows[0])
-            found = Counter(
-                canonical(
-                    {name: utc(row[name]) for name in names} if schema is None else without_metadata(row)
-                )
-                for row in reader()
-            )
-            assert found == wanted, f"{table}, by {reader}: {list((wanted - found) + (found - wanted))[:4]}"
-
-
-def readers(stack: Stack, table: str) -> Iterator[Any]:
-    formats = stack.json("table", "show", table)["spec"]["formats"]
-    if "iceberg" in formats:
-        yield partial(read_duckdb, stack.runtime.iceberg, "local", table)
-        yield partial(read_pyiceberg, stack.runtime.iceberg, "local", table)
-    if "delta" in formats:
-        yield partial(read_delta_duckdb, folder_of(stack, table))
-
-
-def utc(value: Any) -> Any:
-    """A moment as UTC; what a clock shows as it is."""
-    return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo is not None else value
+    check_tables(stack, told.world, told.expected)
 
 
 def test_nothing_was_late(stack: Stack, told: Told) -> None:
