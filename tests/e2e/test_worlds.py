@@ -4,6 +4,7 @@ import copy
 import shutil
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
+from headgate.demo.evolved import FIELD, EvolvedOrders
+from headgate.demo.orders import MORE_ORDERS
 from headgate.worlds import WORLDS, Expected, World, world_file
+from tests.support.ledger import read_duckdb
 from tests.support.pages import Typist, read_page
 from tests.support.stack import HEADGATE, Stack
 from tests.support.worlds import check_tables
@@ -122,6 +126,24 @@ def test_a_changed_file_changes_what_it_says_and_nothing_else(
 def statements_of(stack: Stack) -> dict[str, Any]:
     """Which statements run, and since when."""
     return {s["name"]: (s["state"], s["since"]) for s in stack.json("statement", "list")}
+
+
+def test_the_tour_asks_engines_changes_a_schema_and_looks_back(stack: Stack, told: Told) -> None:
+    if told.world.name != "orders":
+        pytest.skip("only orders have a tour")
+    done = stack.run("demo", "orders", "--limit", str(told.limit), "--seed", str(SEED)).stdout
+    assert "All answers are equal." in done
+    paid = f"{told.expected.figures['completed_orders'].total:,}"
+    lines = [line.split() for line in done.splitlines()]
+    engines = ("Spark", "DuckDB,", "PyIceberg", "plain")
+    assert [line[-1] for line in lines if line[:1] and line[0] in engines] == [paid] * 5
+    before = told.expected.records["payments"]
+    assert [str(before)] in lines, "the snapshot from before"
+    rows = list(read_duckdb(stack.runtime.iceberg, "local", "payments"))
+    evolved = [r.value for r in EvolvedOrders(SEED + 1).records(MORE_ORDERS) if r.topic == "payments"]
+    assert len(rows) == before + len(evolved)
+    found = Counter((row["payment_id"], row[FIELD]) for row in rows if row[FIELD] is not None)
+    assert found == Counter((v["payment_id"], v[FIELD]) for v in evolved if v[FIELD] is not None)
 
 
 def test_what_is_left_of_the_page_is_true_too(stack: Stack, told: Told) -> None:

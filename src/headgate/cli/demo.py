@@ -103,6 +103,10 @@ class Commands:
         with connect(self._folder) as client:
             return client.get(*path)
 
+    def prepare_queries(self) -> None:
+        with connect(self._folder) as client:
+            client.post("query", "start")
+
     def query(self, sql: str) -> list[dict[str, Any]]:
         from headgate.cli.lake import rows_of
 

@@ -28,6 +28,9 @@ class Headgate(Protocol):
     def get(self, *path: str) -> Any:
         """What the API answers at a path."""
 
+    def prepare_queries(self) -> None:
+        """Starts what answers queries, which takes a while, without waiting for it."""
+
     def query(self, sql: str) -> list[dict[str, Any]]:
         """The rows of a query of the lake."""
 

@@ -52,6 +52,7 @@ class _Tour:
     def apply(self) -> None:
         self._screen.step(f"The world of {self._world.name}: topics, statements and tables from one file")
         self.run("apply", str(world_file(self._world.name)))
+        self._headgate.prepare_queries()
 
     def fill(self, limit: int, seed: int) -> None:
         """Generates the records, unless they are there already."""

@@ -71,6 +71,8 @@ class Played:
                 return {"addresses": {"console": "http://127.0.0.1:1/"}}
         raise AssertionError(path)
 
+    def prepare_queries(self) -> None: ...
+
     def query(self, sql: str) -> list[dict[str, Any]]:
         total = self.sums.pop(0) if len(self.sums) > 1 else self.sums[0]
         return [{"name": "clean_sales", "n": self.most, "total": None if total is None else str(total)}]
