@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 from headgate.datagen.debezium import count_changes
 from headgate.datagen.hotels_changes import LEAVING, MISTAKEN, HotelChanges
-from headgate.datagen.hotels_schemas import ACTIONS, CATEGORIES, SCHEMAS
+from headgate.datagen.hotels_schemas import ACTIONS, CATEGORIES, EVOLUTIONS, SCHEMAS
 from headgate.datagen.scenario import TOMBSTONE, Record
 from headgate.datagen.seeded import Seeded
 from headgate.datagen.shop import HUNDRED, money, pick, shuffled
-from headgate.datagen.times import DAY_MS, HOUR_MS, MINUTE_MS, START_MS, iso_text
+from headgate.datagen.times import DAY_MS, HOUR_MS, MINUTE_MS, iso_text
 from headgate.datagen.words import FAMILY_NAMES, GIVEN_NAMES, QUALITIES, TOWNS
 
 FIRST_HOTELS, FIRST_GUESTS = 20, 60
@@ -66,10 +66,12 @@ class Hotels(Seeded):
     schemas = SCHEMAS
     database = "hotels"
     keys: ClassVar[Mapping[str, str]] = {"guests": "mail", "hotels": "hotel_id"}
+    happenings = frozenset({"bookings", "reviews", "clicks"})
+    evolutions = EVOLUTIONS
 
     def _tell(self, limit: int | None) -> Iterator[Record]:
         changes = HotelChanges(self.seed, self.database, FIRST_HOTELS + FIRST_GUESTS) if self.cdc else None
-        return _Run(self.seed, changes).records(limit)
+        return _Run(self.seed, self.start_ms, changes).records(limit)
 
 
 def counts_of_changes(limit: int, seed: int = 1) -> dict[str, dict[str, int]]:
@@ -97,12 +99,12 @@ def counts_of_changes(limit: int, seed: int = 1) -> dict[str, dict[str, int]]:
 class _Run:
     """One telling of the story, from its beginning."""
 
-    def __init__(self, seed: int, changes: HotelChanges | None) -> None:
+    def __init__(self, seed: int, start_ms: int, changes: HotelChanges | None) -> None:
         self._changes = changes
         self._random = Random(seed)  # noqa: S311  it is to be foreseeable
         self._seed = seed
         self._first_id = seed * BOOKINGS_PER_SEED
-        self._now = START_MS
+        self._now = start_ms
         self._guests: list[dict[str, Any]] = []
         self._hotels: list[dict[str, Any]] = []
         self._registered = 0

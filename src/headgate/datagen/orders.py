@@ -1,6 +1,6 @@
 """The scenario `orders`: an outfitter on the water sells to customers, who pay, mostly once and in time.
 
-Everything follows from the seed, the clock included: it begins at START_MS and moves on with each order.
+Everything follows from the seed, the clock included: it begins at the start and moves on with each order.
 """
 
 import heapq
@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 from headgate.datagen.debezium import count_changes
 from headgate.datagen.orders_changes import OrderChanges, change_counts
-from headgate.datagen.orders_schemas import CHANNELS, METHODS, SCHEMAS
+from headgate.datagen.orders_schemas import CHANNELS, EVOLUTIONS, METHODS, SCHEMAS
 from headgate.datagen.scenario import Record
 from headgate.datagen.seeded import Seeded
 from headgate.datagen.shop import HUNDRED, Customer, Shop, money, shuffled
-from headgate.datagen.times import DAY_MS, HOUR_MS, MINUTE_MS, START_MS
+from headgate.datagen.times import DAY_MS, HOUR_MS, MINUTE_MS
 from headgate.datagen.words import CAMPAIGNS, NOTES
 
 LONGEST_GAP_MS = 800
@@ -66,12 +66,14 @@ class Orders(Seeded):
     schemas = SCHEMAS
     database = "shop"
     keys: ClassVar[Mapping[str, str]] = {"orders": "order_id"}
+    happenings = frozenset({"payments"})
+    evolutions = EVOLUTIONS
 
     def _tell(self, limit: int | None) -> Iterator[Record]:
         if not self.cdc:
-            return _Run(self.seed).records(limit)
+            return _Run(self.seed, self.start_ms).records(limit)
         changes = OrderChanges(self.seed, self.database)
-        return changes.events(_Run(self.seed, changes.unpaid.add).records(limit))
+        return changes.events(_Run(self.seed, self.start_ms, changes.unpaid.add).records(limit))
 
 
 def counts(limit: int, seed: int = 1) -> dict[str, int]:
@@ -100,13 +102,15 @@ def counts_of_changes(limit: int, seed: int = 1) -> dict[str, dict[str, int]]:
 class _Run:
     """One telling of the story, from its beginning."""
 
-    def __init__(self, seed: int, on_unpaid: Callable[[bytes], None] = lambda key: None) -> None:
+    def __init__(
+        self, seed: int, start_ms: int, on_unpaid: Callable[[bytes], None] = lambda key: None
+    ) -> None:
         """`on_unpaid` is told the key of each order that nobody will pay, before the order comes."""
         self._on_unpaid = on_unpaid
         self._random = Random(seed)  # noqa: S311  it is to be foreseeable
         self._shop = Shop(self._random, seed)
         self._first_id = seed * ORDERS_PER_SEED
-        self._now = START_MS
+        self._now = start_ms
         # Payments on their way: when they arrive, a number that tells equals apart, key and value.
         self._coming: list[tuple[int, int, bytes, dict[str, Any]]] = []
         self._sent = 0

@@ -20,6 +20,8 @@ class Record(NamedTuple):
     key: bytes
     value: dict[str, Any]
     timestamp_ms: int
+    #: Of the schemas: 1 for those that they change into on the way.
+    version: int = 0
 
 
 class Scenario(Protocol):
@@ -36,6 +38,9 @@ class Scenario(Protocol):
     @property
     def key_schemas(self) -> Mapping[str, Schema]:
         """The Avro schema of each topic's keys, a record of one column; keys of other topics are text."""
+
+    def later_schemas(self, renames: bool = True) -> Mapping[str, Schema]:
+        """The Avro schemas that they change into; `renames`: also where that is a field's name."""
 
     def records(self, limit: int | None = None) -> Iterator[Record]:
         """From the beginning, in the order they are to be written. Without a limit, endless."""
