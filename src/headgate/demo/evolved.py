@@ -1,7 +1,7 @@
 """The orders of a shop that has learned something: its payments have a field more."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any
 
 from headgate.datagen.orders import Orders
 from headgate.datagen.orders_schemas import SCHEMAS, avro_field, optional
@@ -14,10 +14,13 @@ def _with_field(schema: Schema) -> Schema:
     return schema | {"fields": [*schema["fields"], avro_field(FIELD, optional("int"))]}
 
 
+EVOLVED_SCHEMAS = {**SCHEMAS, "payments": _with_field(SCHEMAS["payments"])}
+
+
 class EvolvedOrders(Orders):
     """The scenario `orders`, whose payments tell in how many instalments they are made."""
 
-    plain_schemas: ClassVar[Mapping[str, Schema]] = {**SCHEMAS, "payments": _with_field(SCHEMAS["payments"])}
+    schemas = EVOLVED_SCHEMAS
 
     def _tell(self, limit: int | None) -> Iterator[Record]:
         for record in super()._tell(limit):
