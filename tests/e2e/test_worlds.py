@@ -25,7 +25,7 @@ SEED = 7
 
 
 @dataclass(frozen=True)
-class Told:
+class ShownWorld:
     """A world as a page of the documents sets it up."""
 
     world: World
@@ -59,15 +59,15 @@ PAGES = (
 
 
 @pytest.fixture(scope="module", params=PAGES, ids=lambda one: one[0])
-def told(
+def shown(
     request: pytest.FixtureRequest, stack: Stack, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Told]:
+) -> Iterator[ShownWorld]:
     """The page is typed up to where the world has its figures; the last test types what follows."""
     name, page, limit = request.param
     before = There.on(stack)
     typist = Typist(stack, read_page(page), tmp_path_factory.mktemp(name))
     typist.type_on(until="figures")
-    yield Told(WORLDS[name], typist, limit, WORLDS[name].expected(limit, SEED))
+    yield ShownWorld(WORLDS[name], typist, limit, WORLDS[name].expected(limit, SEED))
     take_away(stack, before)
 
 
@@ -82,32 +82,32 @@ def take_away(stack: Stack, before: There) -> None:
         stack.run("sql", "-e", f"DROP TABLE IF EXISTS `{name}`")
 
 
-def test_the_demo_finds_the_world_and_its_figures(stack: Stack, told: Told) -> None:
-    done = stack.run("demo", told.world.name, "--limit", str(told.limit), "--seed", str(SEED), "--no-tour")
+def test_the_demo_finds_the_world_and_its_figures(stack: Stack, shown: ShownWorld) -> None:
+    done = stack.run("demo", shown.world.name, "--limit", str(shown.limit), "--seed", str(SEED), "--no-tour")
     assert "The records of this seed are there already." in done.stdout
-    assert done.stdout.count("the same") == len(told.world.totals)
+    assert done.stdout.count("the same") == len(shown.world.totals)
     assert "ANOTHER" not in done.stdout
 
 
-def test_its_tables_hold_what_the_seed_says_to_the_last_row(stack: Stack, told: Told) -> None:
-    check_tables(stack, told.world, told.expected)
+def test_its_tables_hold_what_the_seed_says_to_the_last_row(stack: Stack, shown: ShownWorld) -> None:
+    check_tables(stack, shown.world, shown.expected)
 
 
-def test_nothing_was_late(stack: Stack, told: Told) -> None:
+def test_nothing_was_late(stack: Stack, shown: ShownWorld) -> None:
     for statement in stack.json("statement", "list"):
         assert stack.json("statement", "show", statement["name"])["late_rows"] == 0, statement["name"]
 
 
-def test_the_file_again_plans_nothing(stack: Stack, told: Told) -> None:
-    assert "nothing to do" in stack.run("plan", str(world_file(told.world.name))).stdout
+def test_the_file_again_plans_nothing(stack: Stack, shown: ShownWorld) -> None:
+    assert "nothing to do" in stack.run("plan", str(world_file(shown.world.name))).stdout
 
 
 def test_a_changed_file_changes_what_it_says_and_nothing_else(
-    stack: Stack, told: Told, tmp_path: Path
+    stack: Stack, shown: ShownWorld, tmp_path: Path
 ) -> None:
-    name = told.world.name
+    name = shown.world.name
     shutil.copytree(world_file(name).parent, tmp_path, dirs_exist_ok=True)
-    file, table = tmp_path / f"{name}.yaml", list(told.world.totals)[-1]
+    file, table = tmp_path / f"{name}.yaml", list(shown.world.totals)[-1]
     document = yaml.safe_load(file.read_text())
     document["tables"][table]["freshness"] = "7s"
     file.write_text(yaml.safe_dump(document))
@@ -128,16 +128,16 @@ def statements_of(stack: Stack) -> dict[str, Any]:
     return {s["name"]: (s["state"], s["since"]) for s in stack.json("statement", "list")}
 
 
-def test_the_tour_asks_engines_changes_a_schema_and_looks_back(stack: Stack, told: Told) -> None:
-    if told.world.name != "orders":
+def test_the_tour_asks_engines_changes_a_schema_and_looks_back(stack: Stack, shown: ShownWorld) -> None:
+    if shown.world.name != "orders":
         pytest.skip("only orders have a tour")
-    done = stack.run("demo", "orders", "--limit", str(told.limit), "--seed", str(SEED)).stdout
+    done = stack.run("demo", "orders", "--limit", str(shown.limit), "--seed", str(SEED)).stdout
     assert "All answers are equal." in done
-    paid = f"{told.expected.figures['completed_orders'].total:,}"
+    paid = f"{shown.expected.figures['completed_orders'].total:,}"
     lines = [line.split() for line in done.splitlines()]
     engines = ("Spark", "DuckDB,", "PyIceberg", "plain")
     assert [line[-1] for line in lines if line[:1] and line[0] in engines] == [paid] * 5
-    before = told.expected.records["payments"]
+    before = shown.expected.records["payments"]
     assert [str(before)] in lines, "the snapshot from before"
     rows = list(read_duckdb(stack.runtime.iceberg, "local", "payments"))
     evolved = [r.value for r in EvolvedOrders(SEED + 1).records(MORE_ORDERS) if r.topic == "payments"]
@@ -146,8 +146,8 @@ def test_the_tour_asks_engines_changes_a_schema_and_looks_back(stack: Stack, tol
     assert found == Counter((v["payment_id"], v[FIELD]) for v in evolved if v[FIELD] is not None)
 
 
-def test_what_is_left_of_the_page_is_true_too(stack: Stack, told: Told) -> None:
-    told.typist.type_on()
+def test_what_is_left_of_the_page_is_true_too(stack: Stack, shown: ShownWorld) -> None:
+    shown.typist.type_on()
 
 
 CUT = """
