@@ -33,8 +33,8 @@ test-setup: setup .venv/.tests-ready .jars/.tests-ready    ## what checks, tests
 	@$(PYTHON) scripts/setup.py jars tests
 	@touch $@
 
-demo: setup      ## start everything, generate orders, and query the tables with three engines
-	@$(BIN)/python scripts/demo.py
+demo: setup      ## start everything, run the orders world, and query its tables with three engines
+	@$(BIN)/headgate demo orders
 
 archives: test-setup .jars/.archives    ## have JVMs write down their classes: each starts in half the work afterwards
 

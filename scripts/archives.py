@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from headgate.config import load_settings  # noqa: E402
+from headgate.demo.running import COMMAND, started  # noqa: E402
 from headgate.jvm import QUIET, archive, java_binary  # noqa: E402
-from scripts.demo import console, headgate, running, step  # noqa: E402
 
 # A word of each one's command line.
 JVMS = {
@@ -47,7 +47,8 @@ def main() -> None:
     for name in JVMS:
         archive(jars, name).unlink(missing_ok=True)
     try:
-        with running(data) as process:
+        step("Headgate starts: a Kafka broker, the server, the engine")
+        with started(data, print) as process:
             use(data)
             step("Each JVM writes its classes down")
             for name, word in JVMS.items():
@@ -69,6 +70,14 @@ def use(data: Path) -> None:
     headgate(data, "query", "SELECT method, count(*), sum(amount) FROM payments GROUP BY method")
 
 
+def headgate(data: Path, *arguments: str) -> None:
+    subprocess.run([*COMMAND, *arguments, "--data", str(data)], check=True)
+
+
+def step(text: str) -> None:
+    print(f"\n{text}", flush=True)
+
+
 def write(up: int, name: str, word: str, jars: Path) -> None:
     """A JVM that cannot is no failure: it starts as it did before."""
     jcmd = Path(java_binary()).resolve().parent / "jcmd"
@@ -80,7 +89,7 @@ def write(up: int, name: str, word: str, jars: Path) -> None:
     if not found:
         raise SystemExit(f"No JVM of '{name}' was found: none has '{word}' among its arguments.")
     if not jcmd.exists():
-        console.print(f"  {name}: none, there is no {jcmd}", markup=False)
+        print(f"  {name}: none, there is no {jcmd}")
         return
     target = archive(jars, name)
     done = subprocess.run(
@@ -92,7 +101,7 @@ def write(up: int, name: str, word: str, jars: Path) -> None:
     made = (
         f"{target.stat().st_size // 1_000_000} MB" if target.exists() else f"none, {done.stdout}{done.stderr}"
     )
-    console.print(f"  {name}: {made}", markup=False)
+    print(f"  {name}: {made}")
 
 
 if __name__ == "__main__":

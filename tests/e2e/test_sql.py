@@ -95,6 +95,13 @@ class Some:
     def schemas(self) -> Mapping[str, Schema]:
         return self._whole.schemas
 
+    @property
+    def key_schemas(self) -> Mapping[str, Schema]:
+        return self._whole.key_schemas
+
+    def later_schemas(self, renames: bool = True) -> Mapping[str, Schema]:
+        return self._whole.later_schemas(renames)
+
     def records(self, limit: int | None = None) -> Iterator[Record]:
         return iter(self._records[:limit])
 

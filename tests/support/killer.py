@@ -1,6 +1,6 @@
 """Kills the engine of a running Headgate with SIGKILL, at random times, from a process of its own.
 
-Usage: python -m tests.support.killer STORE_URL COUNT SEED
+Usage: python -m tests.support.killer STORE_URL COUNT SEED [engine|server]
 """
 
 import os
@@ -14,11 +14,12 @@ from headgate.store import Store
 
 def main() -> None:
     url, count, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    name = sys.argv[4] if len(sys.argv) > 4 else "engine"
     store = Store.open(url)
     chance = random.Random(seed)
     killed: set[int] = set()
     while len(killed) < count:
-        engine = store.process("engine")
+        engine = store.process(name)
         if engine.state != "ready" or engine.pid is None or engine.pid in killed:
             time.sleep(0.05)
             continue

@@ -18,12 +18,12 @@ LAYERS = [
     {"spark", "store", "decode", "kafka", "delta"},
     {"access", "storage", "worker_daemon"},
     {"registry", "catalog", "embedded", "datagen"},
-    {"tables"},
+    {"tables", "worlds"},
     {"maintain", "sql", "publication"},
     {"statements"},
     {"adhoc", "apply"},
     {"engine", "query", "notebooks"},
-    {"server"},
+    {"server", "demo"},
     {"cli"},
 ]
 LEVEL = {part: level for level, layer in enumerate(LAYERS) for part in layer}

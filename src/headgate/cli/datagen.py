@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,57 +14,135 @@ from headgate.cli.access import kafka_access, registry_access
 from headgate.cli.client import DataOption, JsonOption, connect
 from headgate.cli.output import print_json, print_table, progress, say
 
+if TYPE_CHECKING:
+    from headgate.datagen import GeneratorSpec
+
 INTERRUPTED = 130
 
+app = typer.Typer(
+    help="Made-up data in topics, which are created if they are missing.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
-class ScenarioName(StrEnum):
-    ORDERS = "orders"
-    HOTELS = "hotels"
-    SALES = "sales"
+
+class FormatName(StrEnum):
+    AVRO = "avro"
+    JSON = "json"
+    PROTOBUF = "protobuf"
 
 
-def datagen(
-    scenario: Annotated[
-        ScenarioName, typer.Argument(metavar="SCENARIO", help="What kind of data: orders, hotels or sales.")
-    ],
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="How many orders, bookings or events. Without it, until Ctrl-C.")
-    ] = None,
-    rate: Annotated[
-        float | None, typer.Option(help="Records per second. Without it, as fast as possible.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same data.")] = 1,
-    prefix: Annotated[str, typer.Option(help="Put before the topics' names.")] = "",
-    data: DataOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Write made-up data into topics, which are created if they are missing."""
-    from headgate.datagen import SCENARIOS, produce
+LimitOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="How many orders, bookings or events. Without it, until it is ended."),
+]
+RateOption = Annotated[
+    float | None, typer.Option(help="Records per second. Without it, as fast as possible.")
+]
+SpeedOption = Annotated[
+    float | None, typer.Option(help="How many times as fast as the clock the records' times go on.")
+]
+SeedOption = Annotated[int, typer.Option(help="The same seed gives the same data.")]
+PrefixOption = Annotated[str, typer.Option(help="Put before the topics' names.")]
+CdcOption = Annotated[bool, typer.Option("--cdc", help="Rows of the databases as change events of Debezium.")]
+FormatOption = Annotated[FormatName, typer.Option("--format", help="How values are written.")]
+StartOption = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="The first record's time, or now. [default: 2025-01-01T00:00:00Z]"),
+]
+EvolveOption = Annotated[
+    int | None,
+    typer.Option("--evolve", min=0, metavar="N", help="Change the schemas after so many."),
+]
+LateOption = Annotated[float, typer.Option(help="Share of what happens that arrives late, from 0 to 1.")]
+DuplicateOption = Annotated[float, typer.Option(help="Share of what happens that comes again, from 0 to 1.")]
 
-    made = SCENARIOS[scenario.value](seed)
-    with connect(data) as client:
-        kafka, registry = kafka_access(client, data), registry_access(client, data)
+
+def spec_of(scenario: str, start: str | None, written_as: FormatName, **said: Any) -> "GeneratorSpec":
+    from headgate.datagen import GeneratorSpec
+    from headgate.datagen.formats import Format
+    from headgate.datagen.times import START_MS, parse_start
+
+    start_ms = START_MS if start is None else parse_start(start)
+    spec = GeneratorSpec(scenario, start_ms=start_ms, format=Format(written_as.value), **said)
+    spec.made()
+    return spec
+
+
+def _command_of(scenario: str) -> Callable[..., None]:
+    def command(
+        limit: LimitOption = None,
+        rate: RateOption = None,
+        speed: SpeedOption = None,
+        seed: SeedOption = 1,
+        prefix: PrefixOption = "",
+        cdc: CdcOption = False,
+        written_as: FormatOption = FormatName.AVRO,
+        start: StartOption = None,
+        evolve: EvolveOption = None,
+        late_share: LateOption = 0.0,
+        duplicate_share: DuplicateOption = 0.0,
+        data: DataOption = None,
+        json: JsonOption = False,
+    ) -> None:
+        spec = spec_of(
+            scenario,
+            start,
+            written_as,
+            limit=limit,
+            rate=rate,
+            speed=speed,
+            seed=seed,
+            prefix=prefix,
+            cdc=cdc,
+            evolve_after=evolve,
+            late_share=late_share,
+            duplicate_share=duplicate_share,
+        )
+        with connect(data) as client:
+            access = kafka_access(client, data), registry_access(client, data)
+        write(spec, *access, json)
+
+    return command
+
+
+for _name, _what in (
+    ("orders", "An outfitter's orders, payments, customers and products."),
+    ("hotels", "Guests, hotels, bookings, reviews and clicks."),
+    ("sales", "Events of stalls, each with all that is known of it."),
+):
+    app.command(_name, help=f"{_what} Topics are created if they are missing.")(_command_of(_name))
+
+
+def write(spec: "GeneratorSpec", kafka: Any, registry: Any, json: bool) -> None:
+    """Write what is specified, with progress and a summary."""
+    from headgate.datagen import produce
+
+    made = spec.made()
     started = time.monotonic()
-    with interruptible() as stopped, progress(f"{scenario.value}: starting") as shown:
+    with interruptible() as stopped, progress(f"{spec.scenario}: starting") as shown:
 
         def report(acknowledged: Mapping[str, int]) -> None:
             done, total = sum(acknowledged.values()), None
-            if limit is not None:
-                done, total = acknowledged[f"{prefix}{made.counted}"], limit
-            shown.update(f"{scenario.value}: {sum(acknowledged.values())} records", done, total)
+            if spec.limit is not None:
+                # Some come twice, and rows change.
+                done, total = min(acknowledged[f"{spec.prefix}{made.counted}"], spec.limit), spec.limit
+            shown.update(f"{spec.scenario}: {sum(acknowledged.values())} records", done, total)
 
         written = produce(
             made,
             kafka,
             registry,
-            limit=limit,
-            prefix=prefix,
-            rate=rate,
+            limit=spec.limit,
+            prefix=spec.prefix,
+            rate=spec.rate,
+            speed=spec.speed,
+            written_as=spec.format,
             on_progress=report,
             stopped=stopped,
         )
-    print_summary(written, time.monotonic() - started, seed, json)
-    if stopped() and limit is not None:
+    print_summary(written, time.monotonic() - started, spec.seed, json)
+    if stopped() and spec.limit is not None:
         raise typer.Exit(INTERRUPTED)
 
 

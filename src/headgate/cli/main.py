@@ -15,6 +15,7 @@ from headgate.cli import (
     catalog,
     credentials,
     datagen,
+    demo,
     desired,
     dlq,
     history,
@@ -87,7 +88,8 @@ app.add_typer(storage.app, name="storage")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(notebooks.app, name="connect")
 app.add_typer(statement.app, name="statement")
-app.command("datagen")(datagen.datagen)
+app.add_typer(datagen.app, name="datagen")
+app.command("demo")(demo.demo)
 app.command("query")(query.query)
 app.add_typer(queries.app, name="queries")
 app.command("plan")(desired.plan)

@@ -25,8 +25,8 @@ def wire_header(schema_id: int) -> bytes:
 def compile_schema(schema: Schema) -> Encoder:
     """An encoder for a record's schema.
 
-    Unions are of null and one other type, and named types are written out where they are used: what
-    scenarios need, not all of Avro.
+    Unions are of null and one other type; a record may be named where it is used again, other types are
+    written out: what scenarios need, not all of Avro.
     """
     source = _Source()
     top = source.record(schema)
@@ -34,6 +34,17 @@ def compile_schema(schema: Schema) -> Encoder:
     exec("\n".join(source.functions), names)  # noqa: S102  made from our own schemas, never from input
     encoder: Encoder = names[top]
     return encoder
+
+
+def compile_key(schema: Schema, schema_id: int) -> Callable[[bytes], bytes]:
+    """What encodes a key of one column, given as text, in Confluent wire format."""
+    [field] = schema["fields"]
+    header = wire_header(schema_id)
+    if field["type"] == "string":
+        return lambda text: header + encode_long(len(text)) + text
+    if field["type"] in ("int", "long"):
+        return lambda text: header + encode_long(int(text))
+    raise ValueError(f"No encoder of keys is made for {field}.")
 
 
 TABLE = 1 << 14
@@ -88,10 +99,13 @@ class _Source:
             "double": struct.Struct("<d").pack,
         }
         self._given = 0
+        # The functions of records, by the records' names.
+        self._records: dict[str, str] = {}
 
     def record(self, schema: Schema) -> str:
         """The name of a function from a record to its bytes."""
         name = self._name(schema["name"])
+        self._records[schema["name"]] = name
         parts = []
         lines = [f"def {name}(record):"]
         for field in schema["fields"]:
@@ -114,6 +128,8 @@ class _Source:
             return f"(b'\\0' if {value} is None else b'\\2' + {self._sum(schema[1], value)})"
         kind = schema if isinstance(schema, str) else schema["type"]
         match kind:
+            case str() if kind in self._records:
+                return f"{self._records[kind]}({value})"
             case "record":
                 return f"{self.record(schema)}({value})"
             case "enum":

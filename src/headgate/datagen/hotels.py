@@ -5,17 +5,18 @@ up to ARRIVES_MS after what they tell has happened, so that times and offsets do
 """
 
 import heapq
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
-from headgate.datagen.hotels_schemas import ACTIONS, CATEGORIES, SCHEMAS
-from headgate.datagen.orders import HOUR_MS, MINUTE_MS, START_MS
-from headgate.datagen.scenario import Record
+from headgate.datagen.debezium import count_changes
+from headgate.datagen.hotels_changes import LEAVING, MISTAKEN, HotelChanges
+from headgate.datagen.hotels_schemas import ACTIONS, CATEGORIES, EVOLUTIONS, SCHEMAS
+from headgate.datagen.scenario import TOMBSTONE, Record
 from headgate.datagen.seeded import Seeded
-from headgate.datagen.shop import DAY_MS, HUNDRED, money, pick, shuffled
+from headgate.datagen.shop import HUNDRED, money, pick, shuffled
+from headgate.datagen.times import DAY_MS, HOUR_MS, MINUTE_MS, iso_text
 from headgate.datagen.words import FAMILY_NAMES, GIVEN_NAMES, QUALITIES, TOWNS
 
 FIRST_HOTELS, FIRST_GUESTS = 20, 60
@@ -63,25 +64,53 @@ class Hotels(Seeded):
     name = "hotels"
     counted = "bookings"
     schemas = SCHEMAS
+    database = "hotels"
+    keys: ClassVar[Mapping[str, str]] = {"guests": "mail", "hotels": "hotel_id"}
+    happenings = frozenset({"bookings", "reviews", "clicks"})
+    evolutions = EVOLUTIONS
 
     def _tell(self, limit: int | None) -> Iterator[Record]:
-        return _Run(self.seed).records(limit)
+        changes = HotelChanges(self.seed, self.database, FIRST_HOTELS + FIRST_GUESTS) if self.cdc else None
+        return _Run(self.seed, self.start_ms, changes).records(limit)
+
+
+def counts_of_changes(limit: int, seed: int = 1) -> dict[str, dict[str, int]]:
+    """How many events of each operation, and tombstones, each topic of change events gets."""
+    if limit % HUNDRED:
+        return count_changes(Hotels(seed, cdc=True).records(limit), Hotels.keys)
+    hundreds = limit // HUNDRED
+    guests = {
+        "r": FIRST_GUESTS,
+        "c": hundreds * (CHANGES[Change.NEW_GUEST] + CHANGES[Change.VISITOR]),
+        "u": hundreds * CHANGES[Change.GUEST],
+        "d": hundreds * LEAVING,
+        "tombstones": hundreds * LEAVING,
+    }
+    hotels = {
+        "r": FIRST_HOTELS,
+        "c": hundreds * MISTAKEN,
+        "u": hundreds * CHANGES[Change.HOTEL],
+        "d": hundreds * MISTAKEN,
+        "tombstones": hundreds * MISTAKEN,
+    }
+    return {"guests": guests, "hotels": hotels}
 
 
 class _Run:
     """One telling of the story, from its beginning."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, start_ms: int, changes: HotelChanges | None) -> None:
+        self._changes = changes
         self._random = Random(seed)  # noqa: S311  it is to be foreseeable
         self._seed = seed
         self._first_id = seed * BOOKINGS_PER_SEED
-        self._now = START_MS
+        self._now = start_ms
         self._guests: list[dict[str, Any]] = []
         self._hotels: list[dict[str, Any]] = []
         self._registered = 0
         self._clicks = 0
-        # Records on their way: when they arrive, a number that tells equals apart, and the record.
-        self._coming: list[tuple[int, int, Record]] = []
+        # Records on their way: when they arrive, a number that tells equals apart, record, row before.
+        self._coming: list[tuple[int, int, Record, dict[str, Any] | None]] = []
         self._sent = 0
 
     def records(self, limit: int | None) -> Iterator[Record]:
@@ -96,9 +125,12 @@ class _Run:
             if place == 0:
                 fates = shuffled(self._random, FATES, Fate.SILENCE)
                 changes = shuffled(self._random, CHANGES, Change.NOTHING)
+                if self._changes is not None:
+                    self._changes.begin_hundred()
             number += 1
             self._now += MINUTE_MS + int(self._random.random() * LONGEST_GAP_MS)
             self._change(changes[place])
+            self._enter_by_mistake(place)
             self._book(self._first_id + number, fates[place])
             # What comes from here on arrives later than this.
             yield from self._arrived(self._now)
@@ -113,8 +145,9 @@ class _Run:
             case Change.GUEST:
                 index = int(self._random.random() * len(self._guests))
                 tier = pick(self._random, TIERS)
-                self._guests[index] = self._guests[index] | {"tier": tier, "updated_at": text(self._now)}
-                self._tell("guests", "mail", self._guests[index], self._now)
+                guest = self._guests[index]
+                self._guests[index] = guest | {"tier": tier, "updated_at": iso_text(self._now)}
+                self._tell("guests", "mail", self._guests[index], self._now, guest)
             case Change.HOTEL:
                 index = int(self._random.random() * len(self._hotels))
                 before = self._hotels[index]
@@ -123,9 +156,9 @@ class _Run:
                 self._hotels[index] = before | {
                     "free_rooms": free,
                     "category": category,
-                    "updated_at": text(self._now),
+                    "updated_at": iso_text(self._now),
                 }
-                self._tell("hotels", "hotel_id", self._hotels[index], self._now)
+                self._tell("hotels", "hotel_id", self._hotels[index], self._now, before)
             case Change.VISITOR:
                 # A guest who is there for this alone books never.
                 visitor = self._guest()
@@ -135,6 +168,15 @@ class _Run:
                     self._click(
                         visitor, pick(self._random, self._hotels), pick(self._random, ACTIONS[:3]), later
                     )
+                if self._changes is not None and (left := self._changes.leaving_at(self._now)) is not None:
+                    self._delete("guests", visitor["mail"], visitor, left)
+
+    def _enter_by_mistake(self, place: int) -> None:
+        if self._changes is None or (found := self._changes.mistaken_hotel(place, self._now)) is None:
+            return
+        hotel, until = found
+        self._tell("hotels", "hotel_id", hotel, self._now)
+        self._delete("hotels", hotel["hotel_id"], hotel, until)
 
     def _book(self, booking_id: int, fate: Fate) -> None:
         guest, hotel = pick(self._random, self._guests), pick(self._random, self._hotels)
@@ -206,8 +248,8 @@ class _Run:
             "family_name": family,
             "born_on": int(self._now // DAY_MS - (20 + self._random.random() * 55) * 365),
             "tier": TIERS[0],
-            "created_at": text(self._now),
-            "updated_at": text(self._now),
+            "created_at": iso_text(self._now),
+            "updated_at": iso_text(self._now),
         }
 
     def _new_hotel(self) -> dict[str, Any]:
@@ -222,25 +264,29 @@ class _Run:
             "country": country,
             "rooms": rooms,
             "free_rooms": rooms,
-            "created_at": text(self._now),
-            "updated_at": text(self._now),
+            "created_at": iso_text(self._now),
+            "updated_at": iso_text(self._now),
         }
 
     # -- how it is told
 
-    def _tell(self, topic: str, key: str, value: dict[str, Any], at: int) -> None:
+    def _tell(
+        self, topic: str, key: str, value: dict[str, Any], at: int, before: dict[str, Any] | None = None
+    ) -> None:
         """Dimensions are told at once: what refers to them comes after them."""
         late = 0 if topic in ("guests", "hotels") else int(self._random.random() * ARRIVES_MS)
         self._sent += 1
         record = Record(topic, str(value[key]).encode(), value, at + late)
-        heapq.heappush(self._coming, (at + late, self._sent, record))
+        heapq.heappush(self._coming, (at + late, self._sent, record, before))
+
+    def _delete(self, topic: str, key: str, row: dict[str, Any], at: int) -> None:
+        self._sent += 1
+        heapq.heappush(self._coming, (at, self._sent, Record(topic, key.encode(), TOMBSTONE, at), row))
 
     def _arrived(self, until: int | None) -> Iterator[Record]:
         while self._coming and (until is None or self._coming[0][0] < until - MINUTE_MS):
-            yield heapq.heappop(self._coming)[2]
-
-
-def text(at_ms: int) -> str:
-    """As many systems write times: text."""
-    moment = datetime.fromtimestamp(at_ms // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03}Z"
+            _, _, record, before = heapq.heappop(self._coming)
+            if self._changes is not None and record.topic in Hotels.keys:
+                yield from self._changes.events(record, before)
+            else:
+                yield record

@@ -1,5 +1,6 @@
 """The Avro schemas of the scenario `hotels`."""
 
+from headgate.datagen.evolve import Evolution
 from headgate.datagen.orders_schemas import (
     DATE,
     MILLIS,
@@ -9,6 +10,7 @@ from headgate.datagen.orders_schemas import (
     decimal,
     optional,
 )
+from headgate.datagen.times import DAY_MS
 
 CATEGORIES = ("HOUSEBOAT", "INN", "LOCK_HOUSE", "MILL", "WHARF")
 ACTIONS = ("SEARCH", "LOOK", "COMPARE", "BOOK")
@@ -81,3 +83,21 @@ CLICK = avro_record(
 )
 
 SCHEMAS = {"guests": GUEST, "hotels": HOTEL, "bookings": BOOKING, "reviews": REVIEW, "clicks": CLICK}
+
+# What --evolve makes of them.
+EVOLUTIONS = {
+    "guests": Evolution(
+        added=avro_field("newsletter", optional("boolean")), computed=lambda row: row["tier"] != "DAY"
+    ),
+    "hotels": Evolution(widened=(("rooms",), ("free_rooms",))),
+    "bookings": Evolution(
+        added=avro_field("nights", optional("int")),
+        computed=lambda row: (row["check_out"] - row["check_in"]) // DAY_MS,
+        widened=(("guests",),),
+    ),
+    "reviews": Evolution(renamed={"words": "comment"}),
+    "clicks": Evolution(
+        added=avro_field("device", optional("string")),
+        computed=lambda row: None if row["action"] == "BOOK" else "phone",
+    ),
+}

@@ -1,24 +1,24 @@
 """The scenario `orders`: an outfitter on the water sells to customers, who pay, mostly once and in time.
 
-Everything follows from the seed, the clock included: it begins at START_MS and moves on with each order.
+Everything follows from the seed, the clock included: it begins at the start and moves on with each order.
 """
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
-from headgate.datagen.orders_schemas import CHANNELS, METHODS, SCHEMAS
+from headgate.datagen.debezium import count_changes
+from headgate.datagen.orders_changes import OrderChanges, change_counts
+from headgate.datagen.orders_schemas import CHANNELS, EVOLUTIONS, METHODS, SCHEMAS
 from headgate.datagen.scenario import Record
 from headgate.datagen.seeded import Seeded
-from headgate.datagen.shop import DAY_MS, HUNDRED, Customer, Shop, money, shuffled
+from headgate.datagen.shop import HUNDRED, Customer, Shop, money, shuffled
+from headgate.datagen.times import DAY_MS, HOUR_MS, MINUTE_MS
 from headgate.datagen.words import CAMPAIGNS, NOTES
 
-START_MS = 1_735_689_600_000  # 2025-01-01T00:00:00Z
-MINUTE_MS = 60_000
-HOUR_MS = 60 * MINUTE_MS
 LONGEST_GAP_MS = 800
 ORDERS_PER_SEED = 1_000_000_000  # so that orders of two seeds never have the same id
 
@@ -64,9 +64,16 @@ class Orders(Seeded):
     name = "orders"
     counted = "orders"
     schemas = SCHEMAS
+    database = "shop"
+    keys: ClassVar[Mapping[str, str]] = {"orders": "order_id"}
+    happenings = frozenset({"payments"})
+    evolutions = EVOLUTIONS
 
     def _tell(self, limit: int | None) -> Iterator[Record]:
-        return _Run(self.seed).records(limit)
+        if not self.cdc:
+            return _Run(self.seed, self.start_ms).records(limit)
+        changes = OrderChanges(self.seed, self.database)
+        return changes.events(_Run(self.seed, self.start_ms, changes.unpaid.add).records(limit))
 
 
 def counts(limit: int, seed: int = 1) -> dict[str, int]:
@@ -85,14 +92,25 @@ def counts(limit: int, seed: int = 1) -> dict[str, int]:
     return {topic: found[topic] for topic in ("products", "customers", "orders", "payments")}
 
 
+def counts_of_changes(limit: int, seed: int = 1) -> dict[str, dict[str, int]]:
+    """How many events of each operation, and tombstones, each topic of change events gets."""
+    if limit % HUNDRED == 0:
+        return {"orders": change_counts(limit)}
+    return count_changes(Orders(seed, cdc=True).records(limit), Orders.keys)
+
+
 class _Run:
     """One telling of the story, from its beginning."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(
+        self, seed: int, start_ms: int, on_unpaid: Callable[[bytes], None] = lambda key: None
+    ) -> None:
+        """`on_unpaid` is told the key of each order that nobody will pay, before the order comes."""
+        self._on_unpaid = on_unpaid
         self._random = Random(seed)  # noqa: S311  it is to be foreseeable
         self._shop = Shop(self._random, seed)
         self._first_id = seed * ORDERS_PER_SEED
-        self._now = START_MS
+        self._now = start_ms
         # Payments on their way: when they arrive, a number that tells equals apart, key and value.
         self._coming: list[tuple[int, int, bytes, dict[str, Any]]] = []
         self._sent = 0
@@ -162,7 +180,9 @@ class _Run:
             "tags": {"campaign": CAMPAIGNS[bits >> 24 & 0x3]} if bits >> 26 & 0x3 == 0 else {},
         }
         key = b"%d" % order_id
-        if fate is not Fate.NEVER:
+        if fate is Fate.NEVER:
+            self._on_unpaid(key)
+        else:
             self._pay(key, order_id, customer, total, fate)
         return Record("orders", key, value, now)
 

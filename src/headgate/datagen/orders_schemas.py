@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from headgate.datagen.evolve import Evolution
 from headgate.datagen.scenario import Schema
 
 CATEGORIES = ("BOATS", "CAMPING", "CLOTHING", "NAVIGATION", "PROVISIONS")
@@ -126,3 +127,22 @@ PAYMENT = avro_record(
 )
 
 SCHEMAS = {"customers": CUSTOMER, "products": PRODUCT, "orders": ORDER, "payments": PAYMENT}
+
+# What --evolve makes of them.
+EVOLUTIONS = {
+    "orders": Evolution(
+        added=avro_field("currency", optional("string"), "ISO 4217."),
+        computed=lambda row: "EUR" if row["channel"] != "PHONE" else None,
+        widened=(("lines", "quantity"),),
+    ),
+    "payments": Evolution(
+        added=avro_field("provider", optional("string")),
+        computed=lambda row: {"CARD": "sluice-pay", "WALLET": "purse"}.get(row["method"]),
+        renamed={"confirmation": "confirmation_code"},
+    ),
+    "customers": Evolution(
+        added=avro_field("language", optional("string"), "ISO 639, two letters."),
+        computed=lambda row: row["home"]["country"].lower(),
+        widened=(("points",),),
+    ),
+}

@@ -3,14 +3,22 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from headgate.datagen.avro import compile_schema, wire_header
+from headgate.datagen.formats import (
+    Encode,
+    EncodeKey,
+    Format,
+    key_encoder,
+    registered_schema,
+    value_encoder,
+    wire_prefix,
+)
+from headgate.datagen.pace import Pace, Timeline
 from headgate.datagen.registration import register
-from headgate.datagen.scenario import Record, Scenario, Schema
+from headgate.datagen.scenario import Record, Scenario
 from headgate.errors import AlreadyExists, InvalidRequest, KafkaUnavailable
 from headgate.kafka.client import Link, Where
 from headgate.kafka.registry import RegistryAccess
@@ -19,13 +27,12 @@ from headgate.kafka.topics import ANY_TIME, Topics
 Ledger = Callable[[str, int, int, dict[str, Any]], None]
 Progress = Callable[[Mapping[str, int]], None]
 Delivered = Callable[[KafkaError | None, Message], None]
+# A topic's name, what stands before a value, what encodes values and keys, and what is told of deliveries.
+_Lane = tuple[str, bytes, Encode, EncodeKey | None, Delivered]
 
 PARTITIONS = 4
 DELIVERY_SECONDS = 60.0
 PROGRESS_SECONDS = 0.1
-# Written between two looks at the clock and at acknowledgements; fewer at a low rate.
-RECORDS_AT_A_TIME = 500
-SECONDS_AT_A_TIME = 0.05
 
 # Records carry the scenario's time, not today's: retention would delete them as old, and a long run gets
 # ahead of the clock.
@@ -54,27 +61,33 @@ def produce(
     limit: int | None = None,
     prefix: str = "",
     rate: float | None = None,
+    speed: float | None = None,
+    written_as: Format = Format.AVRO,
     ledger: Ledger | None = None,
     on_progress: Progress | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> dict[str, int]:
     """How many records of each topic were acknowledged, by the topic's full name.
 
-    `rate` is records per second over all topics. `ledger` is told topic, partition, offset and value of each
+    `rate` is records per second over all topics; `speed` how many times as fast as the clock the times of the
+    records go on. `ledger` is told topic, partition, offset and value of each
     acknowledged record. When `stopped` says so, what was sent is still awaited. Any record that the broker
     does not take raises.
     """
+    if written_as is Format.PROTOBUF and scenario.key_schemas:
+        raise InvalidRequest("Debezium writes no Protobuf.", "Choose --format avro or json with --cdc.")
     pace = Pace(rate)
     names = {topic: prefix + topic for topic in scenario.schemas}
-    ids = register(registry, {f"{names[topic]}-value": scenario.schemas[topic] for topic in names})
+    encoding = _Encoding(scenario, written_as, names, registry)
     prepare_topics(Topics(kafka), list(names.values()))
-    writer = _Writer(kafka, names, ids, scenario.schemas, ledger)
+    writer = _Writer(kafka, names, encoding, ledger)
     report = _reporter(on_progress, writer.acknowledged)
-    records = scenario.records(limit)
-    while not stopped() and writer.write(islice(records, pace.records_at_a_time)):
+    timeline = Timeline(scenario.records(limit), speed)
+    while not (stopped() or timeline.ended):
+        writer.write(timeline.take(pace.records_at_a_time))
         writer.poll(0)
         report()
-        while not stopped() and (wait := pace.wait(writer.sent)) > 0:
+        while not stopped() and (wait := max(pace.wait(writer.sent), timeline.wait())) > 0:
             writer.poll(min(wait, PROGRESS_SECONDS))
             report()
     writer.finish(report)
@@ -106,27 +119,6 @@ def _check_retention(name: str, config: Mapping[str, str]) -> None:
         )
 
 
-class Pace:
-    """Holds a writer to its rate, counted from when it began."""
-
-    def __init__(self, rate: float | None, clock: Callable[[], float] = time.monotonic) -> None:
-        if rate is not None and rate <= 0:
-            raise InvalidRequest(f"{rate} records per second is no rate.", "Choose one above 0.")
-        self._rate = rate
-        self._clock = clock
-        self._began = clock()
-
-    @property
-    def records_at_a_time(self) -> int:
-        if self._rate is None:
-            return RECORDS_AT_A_TIME
-        return max(1, min(RECORDS_AT_A_TIME, int(self._rate * SECONDS_AT_A_TIME)))
-
-    def wait(self, sent: int) -> float:
-        """Seconds until the next record is due."""
-        return 0.0 if self._rate is None else self._began + sent / self._rate - self._clock()
-
-
 def _reporter(on_progress: Progress | None, acknowledged: Mapping[str, int]) -> Callable[[], None]:
     """Tells the progress, though not more often than anybody can see."""
     if on_progress is None:
@@ -142,6 +134,46 @@ def _reporter(on_progress: Progress | None, acknowledged: Mapping[str, int]) -> 
     return report
 
 
+class _Encoding:
+    """How records become bytes. The schemas of a version are registered when its first record comes."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        written_as: Format,
+        names: Mapping[str, str],
+        registry: RegistryAccess | str,
+    ) -> None:
+        self._scenario = scenario
+        self._written_as = written_as
+        self._names = names
+        self._registry = registry
+
+    def of(self, version: int) -> dict[str, tuple[bytes, Encode, EncodeKey | None]]:
+        """By topic what stands before a value, what encodes a value, and a key if keys have a schema."""
+        written_as, key_schemas = self._written_as, self._scenario.key_schemas
+        schemas = self._scenario.schemas
+        if version:
+            # JSON knows fields by their names alone.
+            schemas = self._scenario.later_schemas(renames=written_as is not Format.JSON)
+        values = {f"{self._names[topic]}-value": schema for topic, schema in schemas.items()}
+        keys = {f"{self._names[topic]}-key": schema for topic, schema in key_schemas.items()}
+        wanted = {
+            subject: registered_schema(written_as, schema) for subject, schema in (values | keys).items()
+        }
+        ids = register(self._registry, wanted)
+        return {
+            topic: (
+                wire_prefix(written_as, ids[f"{name}-value"]),
+                value_encoder(written_as, schemas[topic]),
+                key_encoder(written_as, key_schemas[topic], ids[f"{name}-key"])
+                if topic in key_schemas
+                else None,
+            )
+            for topic, name in self._names.items()
+        }
+
+
 class _Writer:
     """The producer, and what it was told of its records."""
 
@@ -149,8 +181,7 @@ class _Writer:
         self,
         kafka: Where,
         names: Mapping[str, str],
-        ids: Mapping[str, int],
-        schemas: Mapping[str, Schema],
+        encoding: "_Encoding",
         ledger: Ledger | None,
     ) -> None:
         self.sent = 0
@@ -159,23 +190,20 @@ class _Writer:
         self._ledger = ledger
         self._failed: KafkaError | None = None
         self._producer = self._link.producer(PRODUCER_CONFIG)
-        self._lanes = {
-            topic: (
-                name,
-                wire_header(ids[f"{name}-value"]),
-                compile_schema(schemas[topic]),
-                self._counter(name),
-            )
-            for topic, name in names.items()
-        }
+        self._names, self._encoding = names, encoding
+        self._lanes = {0: self._lanes_of(0)}
 
     def write(self, records: Iterable[Record]) -> int:
         """How many were handed over. Everything here runs once per record: it is kept short."""
         sent, lanes, send = 0, self._lanes, self._producer.produce
-        for topic, key, value, timestamp in records:
-            name, header, encode, delivered = lanes[topic]
+        for topic, key, value, timestamp, version in records:
+            if version not in lanes:
+                lanes[version] = self._lanes_of(version)
+            name, header, encode, encode_key, delivered = lanes[version][topic]
             told = delivered if self._ledger is None else partial(self._enter, delivered, value)
-            encoded = header + encode(value)
+            encoded = header + encode(value) if value else None
+            if encode_key is not None:
+                key = encode_key(key)
             while True:
                 try:
                     send(name, encoded, key, on_delivery=told, timestamp=timestamp)
@@ -206,6 +234,13 @@ class _Writer:
             if time.monotonic() > deadline:
                 raise KafkaUnavailable(f"Kafka at {self._link.access} does not acknowledge what it was sent.")
         self.poll(0)
+
+    def _lanes_of(self, version: int) -> dict[str, _Lane]:
+        """What is done with records of a version of the schemas, by topic."""
+        return {
+            topic: (self._names[topic], *encoders, self._counter(self._names[topic]))
+            for topic, encoders in self._encoding.of(version).items()
+        }
 
     def _counter(self, name: str) -> Delivered:
         acknowledged = self.acknowledged

@@ -1,27 +1,26 @@
 """Schemas of a scenario into the schema registry."""
 
-import json
 from collections.abc import Mapping
 
 from confluent_kafka.schema_registry import Schema as RegistrySchema
 from confluent_kafka.schema_registry.common._httpx_compat import httpx
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
-from headgate.datagen.scenario import Schema
+from headgate.datagen.formats import RegisteredSchema
 from headgate.errors import ConfigError, HeadgateError, InvalidRequest, RegistryUnavailable
 from headgate.kafka.registry import RegistryAccess
 
 TIMEOUT_SECONDS = 10
 
 
-def register(where: RegistryAccess | str, schemas: Mapping[str, Schema]) -> dict[str, int]:
+def register(where: RegistryAccess | str, schemas: Mapping[str, RegisteredSchema]) -> dict[str, int]:
     """The id of each subject's schema; the same one if it was registered before."""
     client = RegistryAccess.at(where).client(TIMEOUT_SECONDS, retries=2)
     try:
         found = {}
         for subject, schema in schemas.items():
             try:
-                found[subject] = client.register_schema(subject, RegistrySchema(json.dumps(schema), "AVRO"))
+                found[subject] = client.register_schema(subject, RegistrySchema(schema.text, schema.type))
             except SchemaRegistryError as error:
                 raise _refusal(error, subject) from error
         return found

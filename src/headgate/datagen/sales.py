@@ -10,11 +10,11 @@ from enum import Enum, auto
 from random import Random
 from typing import Any
 
-from headgate.datagen.orders import HOUR_MS, MINUTE_MS, START_MS
-from headgate.datagen.sales_schemas import SCHEMAS, STEPS
+from headgate.datagen.sales_schemas import EVOLUTIONS, SCHEMAS, STEPS
 from headgate.datagen.scenario import Record
 from headgate.datagen.seeded import Seeded
 from headgate.datagen.shop import HUNDRED, Customer, Product, Shop, money, pick, shuffled
+from headgate.datagen.times import HOUR_MS, MINUTE_MS
 
 STALLS, PRODUCTS, CUSTOMERS = 8, 40, 80
 LONGEST_GAP_MS = 2_000
@@ -46,23 +46,25 @@ class Sales(Seeded):
     name = "sales"
     counted = "sales"
     schemas = SCHEMAS
+    happenings = frozenset({"sales"})
+    evolutions = EVOLUTIONS
 
     def _tell(self, limit: int | None) -> Iterator[Record]:
-        return _Run(self.seed).records(limit)
+        return _Run(self.seed, self.start_ms).records(limit)
 
 
 class _Run:
     """One telling of the story, from its beginning."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, start_ms: int) -> None:
         self._random = Random(seed)  # noqa: S311  it is to be foreseeable
         self._seed = seed
         self._shop = Shop(self._random, seed)
-        self._now = START_MS
+        self._now = start_ms
         for _ in range(PRODUCTS):
-            self._shop.new_product(START_MS)
+            self._shop.new_product(start_ms)
         for _ in range(CUSTOMERS):
-            self._shop.new_customer(START_MS)
+            self._shop.new_customer(start_ms)
         # Records on their way: when they arrive, a number that tells equals apart, and the value.
         self._coming: list[tuple[int, int, dict[str, Any]]] = []
         self._sent = 0

@@ -1,5 +1,6 @@
 """The Avro schemas of the scenario `sales`."""
 
+from headgate.datagen.evolve import Evolution
 from headgate.datagen.orders_schemas import (
     CATEGORIES,
     MILLIS,
@@ -58,3 +59,13 @@ EVENT = avro_record(
 )
 
 SCHEMAS = {"sales": EVENT}
+
+# What --evolve makes of them.
+EVOLUTIONS = {
+    "sales": Evolution(
+        added=avro_field("consent", optional("boolean"), "Whether the buyer may be written to."),
+        computed=lambda row: row["customer"]["contact"]["phone"] is not None,
+        inside=("customer", "contact"),
+        widened=(("order", "quantity"),),
+    )
+}

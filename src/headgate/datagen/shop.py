@@ -8,6 +8,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from headgate.datagen.orders_schemas import CATEGORIES, TIERS
+from headgate.datagen.times import DAY_MS
 from headgate.datagen.words import (
     COLOURS,
     FAMILY_NAMES,
@@ -19,7 +20,6 @@ from headgate.datagen.words import (
     WITHOUT_POSTCODE,
 )
 
-DAY_MS = 86_400_000
 HUNDRED = 100
 # Who registered before these many others orders no more: an endless run must not grow for ever.
 REMEMBERED_CUSTOMERS = 10_000

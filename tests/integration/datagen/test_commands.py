@@ -13,8 +13,7 @@ import typer
 from confluent_kafka import Producer
 from typer.testing import CliRunner, Result
 
-from headgate.cli import topic
-from headgate.cli.datagen import datagen
+from headgate.cli import datagen, topic
 from headgate.datagen import Orders
 from headgate.datagen.orders import counts
 from headgate.embedded.broker import Broker
@@ -24,7 +23,7 @@ from tests.integration.server.conftest import Served
 
 app = typer.Typer()
 app.add_typer(topic.app, name="topic")
-app.command()(datagen)
+app.add_typer(datagen.app, name="datagen")
 
 
 class Headgate:
@@ -88,7 +87,7 @@ def wait_for_record(broker: Broker, name: str) -> None:
 
 
 def test_ctrl_c_ends_an_endless_run_with_its_counts(headgate: Headgate, broker: Broker, prefix: str) -> None:
-    program = "import typer; from headgate.cli.datagen import datagen; typer.run(datagen)"
+    program = "from headgate.cli.datagen import app; app()"
     options = ["orders", "--rate", "400", "--prefix", prefix, "--json", "--data", headgate.data]
     with subprocess.Popen(
         [sys.executable, "-c", program, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

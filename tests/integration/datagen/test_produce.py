@@ -35,6 +35,10 @@ def read(broker: Broker, topic: str) -> dict[int, list[tuple[bytes, bytes, int]]
     return found
 
 
+def schema_id(registry: str, subject: str) -> int:
+    return int(httpx.get(f"{registry}/subjects/{subject}/versions/latest").raise_for_status().json()["id"])
+
+
 def expected(seed: int, limit: int) -> Mapping[str, list[Record]]:
     found = defaultdict(list)
     for record in Orders(seed).records(limit):

@@ -18,6 +18,7 @@ import pytest
 from pydantic import SecretStr
 
 from headgate.config import Registry, RegistryAuth
+from headgate.datagen.formats import Format, registered_schema
 from headgate.datagen.registration import register
 from headgate.embedded.ports import LOOPBACK
 from headgate.errors import ConfigError, HeadgateError, RegistryUnavailable
@@ -88,7 +89,7 @@ def door(
 
 def works(access: RegistryAccess | str, subject: str) -> None:
     """Both of what Headgate does with a registry: it registers (datagen), and it asks (all the others)."""
-    schema_id = register(access, {subject: SCHEMA})[subject]
+    schema_id = register(access, {subject: registered_schema(Format.AVRO, SCHEMA)})[subject]
     with SchemaSource(access) as source:
         assert source.schema(schema_id).id == schema_id
         assert source.latest(subject) == source.schema(schema_id)
@@ -96,7 +97,10 @@ def works(access: RegistryAccess | str, subject: str) -> None:
 
 def refused(access: RegistryAccess | str, subject: str, *secrets: str) -> None:
     with SchemaSource(access) as source:
-        for call in (lambda: source.latest(subject), lambda: register(access, {subject: SCHEMA})):
+        for call in (
+            lambda: source.latest(subject),
+            lambda: register(access, {subject: registered_schema(Format.AVRO, SCHEMA)}),
+        ):
             with pytest.raises(ConfigError, match=r"401.*registry\.auth") as caught:
                 call()
             assert not any(secret in str(caught.value) for secret in secrets)

@@ -11,7 +11,7 @@ import pytest
 from headgate.datagen.hotels import ARRIVES_MS, FATES, FIRST_HOTELS, Change, Fate, Hotels
 from headgate.datagen.hotels import CHANGES as CHANGES_OF_A_HUNDRED
 from headgate.datagen.scenario import Record
-from headgate.datagen.shop import DAY_MS
+from headgate.datagen.times import DAY_MS
 from headgate.errors import InvalidRequest
 
 LIMIT = 1_000

@@ -11,8 +11,9 @@ from typing import Any
 import fastavro
 import pytest
 
-from headgate.datagen.orders import HOUR_MS, START_MS, Orders, counts
+from headgate.datagen.orders import Orders, counts
 from headgate.datagen.scenario import Record
+from headgate.datagen.times import HOUR_MS, START_MS
 from headgate.errors import InvalidRequest
 
 LIMIT = 3_000

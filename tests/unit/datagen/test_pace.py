@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.datagen.produce import RECORDS_AT_A_TIME, Pace
+from headgate.datagen.pace import RECORDS_AT_A_TIME, Pace
 from headgate.errors import InvalidRequest
 
 
