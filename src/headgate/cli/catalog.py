@@ -30,6 +30,8 @@ class Purpose(StrEnum):
     PUBLISHER = "publisher"
     READER = "reader"
     TRUST = "trust"
+    BUCKET = "bucket"
+    KMS = "kms"
 
 
 def _option(what: str) -> Any:
@@ -193,12 +195,15 @@ def remove(
 def policy(
     name: NameArgument,
     purpose: Annotated[
-        Purpose, typer.Option("--for", help="publisher (Headgate), reader, or trust (of the role).")
+        Purpose,
+        typer.Option("--for", help="publisher (Headgate), reader, trust (of the role), bucket, or kms."),
     ] = Purpose.PUBLISHER,
-    account: Annotated[str | None, _option("The AWS account, 12 digits.")] = None,
+    account: Annotated[
+        str | None, _option("The AWS account, 12 digits; else AWS is asked who Headgate is.")
+    ] = None,
     data: DataOption = None,
 ) -> None:
-    """Print the least policy that a Glue catalog needs, as JSON."""
+    """Print the least policy that a Glue catalog needs, as JSON; of buckets and keys, one for each."""
     parameters = {"purpose": purpose.value} | ({} if account is None else {"account": account})
     with connect(data) as client:
         print_json(client.get("catalogs", name, "policy", **parameters))

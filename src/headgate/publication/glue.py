@@ -1,5 +1,6 @@
 """AWS Glue: an Iceberg table as Athena, Redshift, EMR and Iceberg's own Glue catalog read it."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -21,10 +22,13 @@ from headgate.errors import NotPublishable, OutsideMoved, OutsideRefused, Outsid
 from headgate.publication.options import GlueOptions
 from headgate.publication.outside import Entry, Guard, PublishedTable
 from headgate.publication.types import glue_columns
+from headgate.storage.place import ANY_REGION
 
 UUID_KEY, TOPIC_KEY, SEQUENCE_KEY = "headgate.table-uuid", "headgate.topic", "headgate.sequence-number"
 CLUSTER_KEY = "headgate.cluster"
 POINTER_KEY, FORMER_KEY = "metadata_location", "previous_metadata_location"
+_CONFIG = Config(connect_timeout=5, read_timeout=20, retries={"max_attempts": 2, "mode": "standard"})
+_ROLE_SESSION = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*")
 _REFUSED = frozenset(
     {
         "AccessDenied",
@@ -167,17 +171,35 @@ class GlueCatalog:
         }
 
 
-def _client(options: GlueOptions, secret: str | None) -> Any:
-    session = boto3.Session(
+def caller_arn(options: GlueOptions, secret: str | None) -> str:
+    """The user or role whose keys these are, before any role is taken on, as STS tells it."""
+    with _glue_errors("who asks"):
+        client = _session(options, secret).client(
+            "sts", region_name=options.region or ANY_REGION, config=_CONFIG
+        )
+        try:
+            arn = str(client.get_caller_identity()["Arn"])
+        finally:
+            client.close()
+    # A session of a role stands for the role: policies name that.
+    match = _ROLE_SESSION.fullmatch(arn)
+    return arn if match is None else f"arn:{match[1]}:iam::{match[2]}:role/{match[3]}"
+
+
+def _session(options: GlueOptions, secret: str | None) -> Any:
+    return boto3.Session(
         aws_access_key_id=options.access_key_id,
         aws_secret_access_key=secret,
         region_name=options.region,
         profile_name=options.profile,
     )
+
+
+def _client(options: GlueOptions, secret: str | None) -> Any:
+    session = _session(options, secret)
     if options.role_arn is not None:
         session = _assumed(session, options)
-    config = Config(connect_timeout=5, read_timeout=20, retries={"max_attempts": 2, "mode": "standard"})
-    return session.client("glue", endpoint_url=options.endpoint, config=config)
+    return session.client("glue", endpoint_url=options.endpoint, config=_CONFIG)
 
 
 def _assumed(session: Any, options: GlueOptions) -> Any:

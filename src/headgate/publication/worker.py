@@ -16,6 +16,7 @@ from headgate.errors import (
     OutsideUnavailable,
     TransientError,
 )
+from headgate.model import TableFormat
 from headgate.publication.options import parse_options, table_name
 from headgate.publication.outside import OutsideCatalog, PublishedTable, show, withdraw
 from headgate.store import (
@@ -77,6 +78,7 @@ class Worker:
         self._whole = Patience()
         self._each: dict[str, Patience] = {}
         self._verified: dict[str, float] = {}
+        self._probed_at = float("-inf")
 
     def round(self, record: IntegrationRecord) -> bool:
         """Bring the catalog up to date, as far as that goes now; False when there is no such integration
@@ -127,6 +129,9 @@ class Worker:
                 is_there |= self._publish(record, table, before)
             elif before is None or before.outside_name is None:
                 self._tell(record, topic, before, PublicationState.NOT_APPLICABLE, _not_of(record, table))
+        if not is_there and record.format is TableFormat.ICEBERG:
+            self._probe(record)
+            is_there = True
         if is_there:
             self._whole = Patience()
             self._say(record, IntegrationState.CONNECTED, "")
@@ -267,6 +272,17 @@ class Worker:
                 raise
             self._outside = outside
         return self._outside
+
+    def _probe(self, record: IntegrationRecord) -> None:
+        """Whether the catalog takes tables, while there is none for it: the place for them is asked for.
+
+        Not of Unity Catalog, whose schema is of no use before there is a table for it.
+        """
+        if time.monotonic() - self._probed_at < VERIFY_SECONDS and self._outside is not None:
+            return
+        self.close()
+        self._open(record)
+        self._probed_at = time.monotonic()
 
     def _ids(self, record: IntegrationRecord, topic: str) -> list[str]:
         return list(self._detail(record, topic).get("ids") or ())

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from headgate.storage.place import ROLE, Place, split
@@ -24,6 +25,20 @@ def role_policy(place: Place) -> Document:
 def reader_policy(place: Place) -> Document:
     """What engines must be allowed that read the tables with keys of their own."""
     return _document(place, [place.root], writes=False)
+
+
+def bucket_policy(place: Place, principal: str) -> Document:
+    """What the bucket's own policy must say so that a principal of another account reads the tables there."""
+    found = _document(replace(place, kms_key=None), [place.root], writes=False)
+    statements = [{**one, "Principal": {"AWS": principal}} for one in found["Statement"]]
+    return {"Version": found["Version"], "Statement": statements}
+
+
+def key_policy(principal: str) -> Document:
+    """What a KMS key's own policy must say besides, where the files are encrypted with it."""
+    statement: Document = {"Effect": "Allow", "Principal": {"AWS": principal}, "Action": "kms:Decrypt"}
+    # In a key's policy this is the key itself.
+    return {"Version": "2012-10-17", "Statement": [{**statement, "Resource": "*"}]}
 
 
 def session_policy(place: Place, locations: Iterable[str], writes: bool) -> str:

@@ -15,10 +15,10 @@ from moto.sts.models import AssumedRole, sts_backends
 from headgate.embedded.ports import free_port
 from headgate.errors import NotPublishable, OutsideMoved, OutsideRefused, OutsideUnavailable
 from headgate.publication.catalogs import open_catalog
-from headgate.publication.glue import GlueCatalog
+from headgate.publication.glue import GlueCatalog, caller_arn
 from headgate.publication.options import GlueOptions
 from headgate.publication.outside import show, withdraw
-from headgate.publication.policy import policy
+from headgate.publication.policy import Around, policy
 from headgate.storage import Place, Storages
 from headgate.store import Store
 from tests.support.glue import KEYS, REGION, SECRET, Glue
@@ -249,11 +249,35 @@ def test_as_the_role_of_a_named_storage(
     assert {one.region_name for one in given} == {REGION}
 
 
+def test_who_asks_is_found_by_sts(glue: Glue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the user whose keys these are; as the role, where they are those of its session."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", glue.url)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    keys = GlueOptions(access_key_id=KEYS["access_key_id"], secret="s", region=REGION)
+    user = caller_arn(keys, SECRET)
+    assert user.startswith(f"arn:aws:sts::{ACCOUNT}:user/")
+    sts = boto3.client(
+        "sts",
+        endpoint_url=glue.url,
+        region_name=REGION,
+        aws_access_key_id="tests",
+        aws_secret_access_key="tests",
+    )
+    role = f"arn:aws:iam::{ACCOUNT}:role/headgate-runs-as"
+    given = sts.assume_role(RoleArn=role, RoleSessionName="somebody")["Credentials"]
+    sts.close()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", given["AccessKeyId"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", given["SecretAccessKey"])
+    monkeypatch.setenv("AWS_SESSION_TOKEN", given["SessionToken"])
+    assert caller_arn(GlueOptions(region=REGION), None) == role
+
+
 def test_the_policies_that_are_printed(glue: Glue, database: str) -> None:
     """Are enough to publish and to take out, and to read; and for nothing in another database."""
     options = {"region": REGION, "database": database}
     publisher, reader = (
-        policy("glue", options, "local", purpose, ACCOUNT, dict[str, Place]().__getitem__)
+        policy("glue", options, purpose, ACCOUNT, Around("local", dict[str, Place]().__getitem__, (), str))
         for purpose in ("publisher", "reader")
     )
     with enforced() as iam:

@@ -6,6 +6,7 @@ import pytest
 
 from headgate.errors import InvalidRequest
 from headgate.publication import policy as policies
+from headgate.publication.options import GlueOptions
 from headgate.storage import Place
 
 ACCOUNT = "123456789012"
@@ -14,8 +15,25 @@ VAULT = Place(
 )
 
 
-def policy(kind: str, options: dict[str, str], cluster: str, purpose: str, account: str | None) -> Any:
-    return policies.policy(kind, options, cluster, purpose, account, {"vault": VAULT}.__getitem__)
+LAKE = Place(None, "lake", "warehouse", kms_key=f"arn:aws:kms:eu-west-1:{ACCOUNT}:key/k-1")
+
+
+def policy(
+    kind: str,
+    options: dict[str, str],
+    cluster: str,
+    purpose: str,
+    account: str | None,
+    places: tuple[Place, ...] = (LAKE, VAULT),
+    caller: str | None = None,
+) -> Any:
+    def ask(_: GlueOptions) -> str:
+        if caller is None:
+            raise InvalidRequest("AWS does not tell who Headgate is", "Say it: --account 123456789012.")
+        return caller
+
+    around = policies.Around(cluster, {"vault": VAULT}.__getitem__, places, ask)
+    return policies.policy(kind, options, purpose, account, around)
 
 
 def test_the_publisher_may_do_what_it_does_and_no_more() -> None:
@@ -47,6 +65,37 @@ def test_who_may_assume_the_role() -> None:
     (only,) = policy("glue", options, "local", "trust", "210987654321")["Statement"]
     assert only["Principal"] == {"AWS": "arn:aws:iam::210987654321:root"}
     assert only["Condition"] == {"StringEquals": {"sts:ExternalId": "abc"}}
+
+
+def test_without_an_account_they_name_who_headgate_is() -> None:
+    role = f"arn:aws:iam::{ACCOUNT}:role/headgate"
+    options = {"role_arn": f"arn:aws:iam::{ACCOUNT}:role/lake", "region": "eu-west-1"}
+    (only,) = policy("glue", options, "local", "trust", None, caller=role)["Statement"]
+    assert only["Principal"] == {"AWS": role}
+    asked = policy("glue", {"region": "eu-west-1"}, "local", "publisher", None, caller=role)
+    assert asked == policy("glue", {"region": "eu-west-1"}, "local", "publisher", ACCOUNT)
+
+
+def test_buckets_and_keys_are_opened_to_readers_of_an_account() -> None:
+    reader = {"AWS": "arn:aws:iam::210987654321:root"}
+    found = policy("glue", {"region": "eu-west-1"}, "local", "bucket", "210987654321")
+    assert sorted(found) == ["lake", "vault"]
+    for one in found.values():
+        assert all(said["Principal"] == reader for said in one["Statement"])
+        actions = {a for said in one["Statement"] for a in [said["Action"]] if isinstance(a, str)}
+        assert actions == {"s3:ListBucket", "s3:GetBucketLocation"}
+    objects, listing, _ = found["lake"]["Statement"]
+    assert (objects["Action"], objects["Resource"]) == (["s3:GetObject"], ["arn:aws:s3:::lake/warehouse/*"])
+    assert listing["Condition"] == {"StringLike": {"s3:prefix": ["warehouse/*"]}}
+    keys = policy("glue", {"region": "eu-west-1"}, "local", "kms", "210987654321")
+    (statement,) = keys[LAKE.kms_key]["Statement"]
+    assert (statement["Action"], statement["Principal"]) == ("kms:Decrypt", reader)
+
+
+@pytest.mark.parametrize(("purpose", "said"), [("bucket", "on this machine"), ("kms", "KMS key")])
+def test_a_lake_on_this_machine_has_neither(purpose: str, said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        policy("glue", {"region": "eu-west-1"}, "local", purpose, ACCOUNT, places=())
 
 
 def test_with_a_named_storage_the_policies_are_for_its_role() -> None:

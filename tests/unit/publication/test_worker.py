@@ -79,18 +79,38 @@ def scene(store: Store, clock: Clock) -> Scene:
     return Scene(store, clock)
 
 
-def test_it_is_pending_until_the_first_table_of_its_format_is_there(scene: Scene) -> None:
+def test_it_is_probed_at_once_and_again_after_a_while(scene: Scene, clock: Clock) -> None:
+    scene.catalog.trouble = OutsideUnavailable("it does not answer")
     scene.round()
-    assert scene.state() == ("Pending", "waiting for the first table with format iceberg")
+    assert scene.state() == ("Failed", "trying again: it does not answer")
+    scene.catalog.trouble = None
+    clock.now += 100
+    scene.round()
+    scene.round()
+    assert (scene.state(), scene.catalog.prepared) == (("Connected", ""), 1)
+    scene.catalog.trouble = OutsideRefused("it knows us no more")
+    scene.round()
+    assert scene.state()[0] == "Connected"
+    clock.now += worker_module.VERIFY_SECONDS
+    scene.round()
+    assert scene.state() == ("Failed", "trying again: it knows us no more")
 
+
+def test_unity_is_pending_until_its_first_delta_table(store: Store, clock: Clock) -> None:
+    scene = Scene(store, clock, "unity")
+    scene.enable("orders")
+    scene.round()
+    assert scene.state() == ("Pending", "waiting for the first table with format delta")
+    assert scene.catalog.prepared == 0
+
+
+def test_tables_of_its_format_are_published_and_others_do_not_apply(scene: Scene) -> None:
     scene.enable("only-delta", formats=(TableFormat.DELTA,))
     scene.enable("orders")
     scene.round()
-    assert scene.state()[0] == "Pending"
     assert scene.stands() == {"only-delta": (None, "Not applicable"), "orders": (None, "Pending")}
     assert scene.reason("only-delta") == "the catalog takes iceberg tables, this one is delta"
     assert scene.reason("orders") == "waiting for the table, which is Pending: waiting for the engine"
-    assert scene.catalog.prepared == 0
 
     scene.tables.put(table("orders"))
     scene.round()

@@ -1,6 +1,8 @@
 """Outside catalogs that tables are published to. What is asked is written down; the engine carries it out."""
 
 import time
+import uuid
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, status
@@ -8,10 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from headgate.access import Role
 from headgate.config import Settings
-from headgate.publication.options import as_place, format_of, parse_options, place
-from headgate.publication.policy import policy
+from headgate.errors import HeadgateError, InvalidRequest
+from headgate.publication.glue import caller_arn
+from headgate.publication.options import GlueOptions, as_place, format_of, parse_options, place
+from headgate.publication.policy import Around, policy
 from headgate.server.access import Asking, needs
-from headgate.storage import Storages
+from headgate.storage import Place, Places, Storages
+from headgate.storage.place import split
 from headgate.store import IntegrationRecord, Integrations, PublicationRecord, Store
 
 EVENTS = 50
@@ -59,9 +64,13 @@ def catalogs_router(store: Store, settings: Settings) -> APIRouter:
 
     @router.post("", summary="Publish tables to a catalog", status_code=status.HTTP_201_CREATED, **ADMINS)
     def add(wanted: CatalogRequest, access: Asking) -> dict[str, Any]:
-        """It is `Connected` once the first table of its format is there and the catalog has taken it."""
+        """Glue and REST catalogs are `Connected` as soon as they answer; Unity Catalog with its first table.
+        A role that is given without an external id gets one, which its trust policy can ask for."""
         access.note(f"catalog {wanted.name}")
-        add_catalog(settings, storages, integrations, wanted)
+        options = wanted.options
+        if options.get("role_arn") and not options.get("external_id"):
+            options = {**options, "external_id": f"headgate-{uuid.uuid4()}"}
+        add_catalog(settings, storages, integrations, wanted.model_copy(update={"options": options}))
         return shown(integrations.get(wanted.name))
 
     @router.get("", summary="List the catalogs", **ADMINS)
@@ -96,10 +105,32 @@ def catalogs_router(store: Store, settings: Settings) -> APIRouter:
 
     @router.get("/{name}/policy", summary="The least that AWS must allow", **ADMINS)
     def show_policy(name: str, purpose: str = "publisher", account: str | None = None) -> dict[str, Any]:
+        """Without an account, AWS is asked who Headgate is."""
         record = integrations.get(name)
-        return policy(record.kind, record.options, cluster, purpose, account, storages.get)
+        around = Around(cluster, storages.get, table_places(settings, storages), caller)
+        return policy(record.kind, record.options, purpose, account, around)
+
+    def caller(options: GlueOptions) -> str:
+        secret = None if options.secret is None else settings.secret(options.secret)
+        try:
+            return caller_arn(options, secret)
+        except HeadgateError as error:
+            raise InvalidRequest(
+                f"AWS does not tell who Headgate is: {error.message}",
+                "Say it: --account 123456789012.",
+            ) from error
 
     return router
+
+
+def table_places(settings: Settings, storages: Storages) -> list[Place]:
+    """The buckets where tables may lie: the warehouse, if it is in one, and named places."""
+    places = Places.of(settings, storages)
+    warehouse = places.at(settings.warehouse) if settings.catalog.uri is None else None
+    if warehouse is not None and warehouse.name is None:
+        _, prefix = split(settings.warehouse)
+        warehouse = replace(warehouse, prefix=prefix)
+    return [*([] if warehouse is None else [warehouse]), *storages.list()]
 
 
 def add_catalog(
