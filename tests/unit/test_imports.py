@@ -22,7 +22,7 @@ LAYERS = [
     {"maintain", "sql", "publication"},
     {"statements"},
     {"adhoc", "apply"},
-    {"engine", "query", "notebooks"},
+    {"engine", "query", "notebooks", "generators"},
     {"server", "demo"},
     {"cli"},
 ]

@@ -39,6 +39,8 @@ def _said(section: str, live: Live) -> dict[str, Any]:
     spec = {key: value for key, value in live.spec.items() if value not in (None, {})}
     if section == "topics" and "sql" in spec:
         return {key: value for key, value in spec.items() if key in ("config", "sql")}
+    if section == "generators":
+        return {key: value for key, value in spec.items() if key != "state" or value == "stopped"}
     if section == "statements":
         # What has failed is to run, as what has ended is: neither is a wish.
         state = {"state": "stopped"} if spec.pop("state") == "stopped" else {}

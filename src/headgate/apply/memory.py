@@ -6,6 +6,8 @@ from typing import Any
 
 from headgate.apply.kinds import KINDS
 from headgate.apply.kinds.catalogs import canonical as canonical_catalog
+from headgate.apply.kinds.generators import generator_of
+from headgate.apply.kinds.generators import spec_of as generator_spec
 from headgate.apply.kinds.statements import script_of
 from headgate.apply.kinds.storage import place_of, spec_of
 from headgate.apply.kinds.tables import spec_of as table_spec
@@ -91,6 +93,9 @@ def live_of(kind: str, name: str, spec: Spec, before: Live | None) -> Live:
             return Live({**said, **state}, detail={"spec": table.to_dict()})
         case "storage":
             return Live(spec_of(place_of(name, spec)))
+        case "generators":
+            state = spec.get("state") or ("running" if before is None else before.spec["state"])
+            return Live({**generator_spec(generator_of(spec)), "state": state})
         case "catalogs":
             return Live(canonical_catalog(spec))
         case _:

@@ -91,6 +91,24 @@ class Catalog(_Shape):
     options: dict[str, Any] | None = None
 
 
+class Generator(_Shape):
+    """A managed generator of made-up data, with the options of `headgate datagen`."""
+
+    scenario: Literal["orders", "hotels", "sales"]
+    limit: int | None = Field(None, ge=1, description="How many orders, bookings or events.")
+    rate: float | None = Field(None, gt=0, description="Records per second.")
+    speed: float | None = Field(None, gt=0, description="How many times as fast as the clock time goes on.")
+    seed: int | None = Field(None, ge=0)
+    prefix: str | None = None
+    cdc: bool | None = None
+    format: Literal["avro", "json", "protobuf"] | None = None
+    start: str | None = Field(None, description="`2026-11-12T00:00:00Z`, or `now`.")
+    evolve: int | None = Field(None, ge=0, description="Change the schemas after so many.")
+    late_share: float | None = Field(None, ge=0, le=1)
+    duplicate_share: float | None = Field(None, ge=0, le=1)
+    state: Literal["running", "stopped"] | None = None
+
+
 class Document(_Shape):
     """What is to run: the things of a world."""
 
@@ -103,9 +121,10 @@ class Document(_Shape):
     statements: dict[str, Statement] = Field(default_factory=dict)
     tables: dict[str, Table | None] = Field(default_factory=dict)
     catalogs: dict[str, Catalog] = Field(default_factory=dict)
+    generators: dict[str, Generator] = Field(default_factory=dict)
 
 
-SECTIONS = ("storage", "schemas", "topics", "statements", "tables", "catalogs")
+SECTIONS = ("storage", "schemas", "topics", "statements", "tables", "catalogs", "generators")
 
 
 def json_schema() -> dict[str, Any]:

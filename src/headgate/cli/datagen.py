@@ -11,19 +11,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headgate.cli.access import kafka_access, registry_access
-from headgate.cli.client import DataOption, JsonOption, connect
+from headgate.cli.client import Client, DataOption, JsonOption, connect
 from headgate.cli.output import print_json, print_table, progress, say
+from headgate.errors import ServerUnavailable
 
 if TYPE_CHECKING:
     from headgate.datagen import GeneratorSpec
 
 INTERRUPTED = 130
+STOP_SECONDS = 90.0
+LOOK_SECONDS = 0.2
 
 app = typer.Typer(
     help="Made-up data in topics, which are created if they are missing.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+class ScenarioName(StrEnum):
+    ORDERS = "orders"
+    HOTELS = "hotels"
+    SALES = "sales"
 
 
 class FormatName(StrEnum):
@@ -112,6 +121,106 @@ for _name, _what in (
     ("sales", "Events of stalls, each with all that is known of it."),
 ):
     app.command(_name, help=f"{_what} Topics are created if they are missing.")(_command_of(_name))
+
+
+@app.command()
+def start(
+    scenario: Annotated[ScenarioName, typer.Argument(metavar="SCENARIO", help="orders, hotels or sales.")],
+    name: Annotated[
+        str | None, typer.Option(help="What the generator is called. [default: the scenario's name]")
+    ] = None,
+    limit: LimitOption = None,
+    rate: RateOption = None,
+    speed: SpeedOption = None,
+    seed: SeedOption = 1,
+    prefix: PrefixOption = "",
+    cdc: CdcOption = False,
+    written_as: FormatOption = FormatName.AVRO,
+    start: StartOption = None,
+    evolve: EvolveOption = None,
+    late_share: LateOption = 0.0,
+    duplicate_share: DuplicateOption = 0.0,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Write in the background, also after a restart; one that was stopped goes on where it was."""
+    wanted = {
+        "scenario": scenario.value,
+        "name": name,
+        "limit": limit,
+        "rate": rate,
+        "speed": speed,
+        "seed": seed,
+        "prefix": prefix,
+        "cdc": cdc,
+        "format": written_as.value,
+        "start": start,
+        "evolve": evolve,
+        "late_share": late_share,
+        "duplicate_share": duplicate_share,
+    }
+    with connect(data) as client:
+        made = client.post("generators", body=wanted)
+    if json:
+        print_json(made)
+    else:
+        say(f"generator {made['name']} writes {', '.join(made['topics'])}")
+
+
+@app.command("list")
+def list_all(data: DataOption = None, json: JsonOption = False) -> None:
+    """All generators, where they stand and how fast they write."""
+    with connect(data) as client:
+        generators = client.get("generators")
+    if json:
+        print_json(generators)
+        return
+    rows = [
+        (
+            one["name"],
+            one["spec"]["scenario"],
+            one["state"],
+            str(one["records"]),
+            f"{one['rate']:.0f}",
+            one["reason"] or "-",
+        )
+        for one in generators
+    ]
+    print_table("Generators", ("NAME", "SCENARIO", "STATE", "RECORDS", "PER SECOND", "REASON"), rows)
+
+
+@app.command()
+def stop(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the generator is called.")],
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Its place too: started again, it begins from the beginning.")
+    ] = False,
+    data: DataOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Stop a generator, and wait until it writes no more. What it has written stays."""
+    with connect(data) as client:
+        client.post("generators", name, "stop")
+        stopped = wait_until_at_rest(client, name)
+        if forget:
+            client.delete("generators", name)
+    if json:
+        print_json(stopped | {"forgotten": forget})
+    else:
+        say(f"generator {name} is {'forgotten' if forget else 'stopped'} after {stopped['records']} records")
+
+
+def wait_until_at_rest(client: Client, name: str) -> dict[str, Any]:
+    deadline = time.monotonic() + STOP_SECONDS
+    while not (shown := client.get("generators", name))["is_at_rest"]:
+        if time.monotonic() > deadline:
+            raise ServerUnavailable(
+                f"Generator '{name}' is asked to stop, and is {shown['state']} still.",
+                "`headgate datagen list` shows when it is stopped.",
+            )
+        time.sleep(LOOK_SECONDS)
+    found: dict[str, Any] = shown
+    return found
 
 
 def write(spec: "GeneratorSpec", kafka: Any, registry: Any, json: bool) -> None:

@@ -220,8 +220,8 @@ def _show_output(world: Mapping[str, Any]) -> None:
     fields += list(world["addresses"].items())
     fields += [
         (kind, ", ".join(world[kind]))
-        for kind in ("topics", "statements", "storage", "catalogs")
-        if world[kind]
+        for kind in ("topics", "statements", "storage", "catalogs", "generators")
+        if world.get(kind)
     ]
     print_fields(f"world {world['world']}", fields)
     if world["tables"]:

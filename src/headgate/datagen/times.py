@@ -6,6 +6,8 @@ from functools import lru_cache
 
 from headgate.errors import InvalidRequest
 
+#: As a start: when it is asked for.
+NOW = "now"
 START_MS = 1_735_689_600_000  # 2025-01-01T00:00:00Z
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -14,7 +16,7 @@ DAY_MS = 24 * HOUR_MS
 
 def parse_start(text: str) -> int:
     """When a story begins: `now`, or a time in ISO 8601 with its zone."""
-    if text == "now":
+    if text == NOW:
         return int(time.time() * 1000)
     try:
         start = datetime.fromisoformat(text)

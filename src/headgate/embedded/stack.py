@@ -22,7 +22,7 @@ from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import BROKER_KEY, secret
 from headgate.embedded.supervisor import Supervisor
 from headgate.errors import HeadgateError
-from headgate.store import Store
+from headgate.store import Generators, Store
 
 EXTERNAL_KAFKA_SECONDS = 30.0
 CLIENT_FILE = "kafka-client.properties"
@@ -126,6 +126,7 @@ def child_specs(
             deadline=180.0,
         ),
     ]
+    specs.append(datagen_spec(runtime, store))
     if runtime.settings.connect.enabled:
         specs.append(connect_spec(runtime, store))
     if runtime.settings.kafka.bootstrap is None:
@@ -139,6 +140,18 @@ def child_specs(
         )
         specs.insert(0, program)
     return specs
+
+
+def datagen_spec(runtime: Runtime, store: Store) -> ChildSpec:
+    """Managed generators: a process that runs while one of them is not at rest."""
+    generators = Generators(store.engine)
+    return ChildSpec(
+        "datagen",
+        _program(runtime, "headgate.generators"),
+        _says_ready(store, "datagen"),
+        wanted=lambda: not all(record.is_at_rest for record in generators.all()),
+        after=("broker", "server"),
+    )
 
 
 def connect_spec(runtime: Runtime, store: Store) -> ChildSpec:

@@ -13,17 +13,20 @@ from fastapi.routing import APIRoute
 
 from headgate.access import Principal, Role
 from headgate.access.topics import RIGHTS, TopicRights
+from headgate.datagen.spec import GeneratorSpec
 from headgate.errors import NotAllowed, NotFound
 from headgate.kafka.topics import no_such_topic
-from headgate.store import Statements
+from headgate.store import Generators, Statements
+from headgate.store.generators import no_generator
 from headgate.store.statements import no_statement
 from headgate.store.store import no_table
 
 # The key in a route's description.
 RULE = "x-headgate-access"
-# `everything`: no question of topics. `table`, `topic`, `statement`: the one that the path names. `body`:
-# those that the body names. `seen`: the answer has what the caller sees. `own`: what the caller has started.
-About = Literal["everything", "table", "topic", "statement", "body", "seen", "own"]
+# `everything`: no question of topics. `table`, `topic`, `statement`: the one that the path names.
+# `generator`: the topics which the named one writes. `body`: those that the body names. `seen`: the answer
+# has what the caller sees. `own`: what the caller has started.
+About = Literal["everything", "table", "topic", "statement", "generator", "body", "seen", "own"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,15 @@ class Access(TopicRights):
         self.note(f"topic {topic}")
         self.check(topic, needed, no_such_topic(topic))
 
+    def check_generator(self, topics: Iterable[str], needed: Role, missing: NotFound) -> None:
+        """Whoever may read all that a generator writes sees it."""
+        names = list(topics)
+        if not self.sees_all(names):
+            self._marks.add("turned away")
+            raise missing
+        for topic in names:
+            self.check(topic, needed, missing)
+
     def note(self, thing: str) -> None:
         """What the request is about."""
         if thing not in self.things:
@@ -82,8 +94,10 @@ def access_of(request: Request) -> Access:
 Asking = Annotated[Access, Depends(access_of)]
 
 
-def needs(role: Role, about: About, statements: Statements | None = None) -> dict[str, Any]:
-    """A route's rule, as arguments of its decorator. `statements` has the records of those that are named."""
+def needs(
+    role: Role, about: About, statements: Statements | None = None, generators: Generators | None = None
+) -> dict[str, Any]:
+    """A route's rule, as arguments of its decorator. `statements`, `generators` have what is named."""
 
     def check(request: Request, access: Asking) -> None:
         named = request.path_params
@@ -97,6 +111,9 @@ def needs(role: Role, about: About, statements: Statements | None = None) -> dic
             case "statement":
                 assert statements is not None
                 check_statement(access, statements, named["name"], role)
+            case "generator":
+                assert generators is not None
+                check_generator(access, generators, named["generator"], role)
             case _:
                 check_known(access.caller)
 
@@ -109,6 +126,12 @@ def needs(role: Role, about: About, statements: Statements | None = None) -> dic
 def check_statement(access: Access, statements: Statements, name: str, needed: Role) -> None:
     access.note(f"statement {name}")
     access.check_statement(statements.get(name).options, needed, no_statement(name))
+
+
+def check_generator(access: Access, generators: Generators, name: str, needed: Role) -> None:
+    access.note(f"generator {name}")
+    spec = GeneratorSpec.from_dict(dict(generators.get(name).spec))
+    access.check_generator(spec.topics(), needed, no_generator(name))
 
 
 def check_known(caller: Principal) -> None:

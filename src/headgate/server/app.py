@@ -23,6 +23,7 @@ from headgate.server.api.catalogs import catalogs_router
 from headgate.server.api.control import control_router
 from headgate.server.api.credentials import credentials_router
 from headgate.server.api.desired import desired_router
+from headgate.server.api.generators import generators_router
 from headgate.server.api.history import history_router
 from headgate.server.api.maintenance import maintenance_router
 from headgate.server.api.metadata import LakeMetadata, metadata_router
@@ -48,7 +49,7 @@ from headgate.statements.declared import DeclaredTables
 from headgate.statements.execute import Executor
 from headgate.statements.tables import TopicTables
 from headgate.storage import Places, Storages
-from headgate.store import SqlObjects, Statements, Store
+from headgate.store import Generators, SqlObjects, Statements, Store
 from headgate.store.audit import Audit
 from headgate.store.queries import QueryHistory
 
@@ -122,6 +123,7 @@ def create_app(
         storage_router(desk),
         catalogs_router(store, runtime.settings),
         desired_router(installation, found),
+        generators_router(Generators(store.engine)),
     )
     check_declared(routers)
     for router in routers:

@@ -12,7 +12,7 @@ from headgate.embedded.runtime import Runtime
 from headgate.model import OnError, Start, StartKind, StatementState
 from headgate.store import Integrations, ProcessRecord, StatementRecord, Statements, Store, TableRecord
 
-PROCESSES = ("broker", "server", "engine", "query", "connect")
+PROCESSES = ("broker", "server", "engine", "query", "connect", "datagen")
 # A process that has said nothing for so long is not taken at its last word.
 SILENT_SECONDS = 30.0
 
@@ -50,6 +50,8 @@ class Overview:
         settings = self.runtime.settings
         absent = {"broker"} if not embedded else set()
         absent |= {"connect"} if not settings.connect.enabled else set()
+        # It is there only while a generator is.
+        absent |= {"datagen"} if self.store.process("datagen").state == "stopped" else set()
         shown = [process(self.store.process(name)) for name in PROCESSES if name not in absent]
         if self.is_whole:
             return shown

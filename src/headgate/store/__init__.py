@@ -1,5 +1,6 @@
 """Control state: what is wanted, and where it stands."""
 
+from headgate.store.generators import GeneratorRecord, Generators, GeneratorState
 from headgate.store.integrations import (
     IntegrationRecord,
     Integrations,
@@ -13,6 +14,9 @@ from headgate.store.store import ProcessRecord, Request, Store, TableRecord, Tab
 from headgate.store.worlds import WorldObject, Worlds
 
 __all__ = [
+    "GeneratorRecord",
+    "GeneratorState",
+    "Generators",
     "IntegrationRecord",
     "IntegrationState",
     "Integrations",

@@ -13,11 +13,12 @@ from fastapi.testclient import TestClient
 from headgate.access.credentials import Credentials
 from headgate.access.roles import Grant, Role
 from headgate.config import load_settings
+from headgate.datagen import GeneratorSpec
 from headgate.embedded.runtime import Runtime
 from headgate.model import OnError, TableSpec
 from headgate.server.access import RULE, check_declared
 from headgate.server.app import create_app
-from headgate.store import Statements, Store
+from headgate.store import Generators, Statements, Store
 
 # A table that some grants cover and others do not, and a statement that reads it and writes its like.
 SEEN, HIDDEN, ABSENT = "shop.orders", "hr.salaries", "hr.nobody"
@@ -27,6 +28,7 @@ ROLES = (Role.READER, Role.WRITER, Role.ADMIN)
 BODIES: dict[str, Any] = {
     "POST /api/v1/tables": {"topic": "{}"},
     "POST /api/v1/topics": {"name": "{}"},
+    "POST /api/v1/generators": {"scenario": "sales", "prefix": "{}"},
     "POST /api/v1/sql": {"sql": "CREATE TABLE `{}` (a INT)"},
     "POST /api/v1/queries": {"sql": "SELECT a FROM `{}`"},
     "POST /api/v1/queries/changes": {"topic": "{}"},
@@ -63,6 +65,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     for topic in (SEEN, HIDDEN):
         store.enable_table(TableSpec(topic))
         output = {"output": {"topic": topic}, "tables": {topic: {}}, "views": {}}
+        made = GeneratorSpec("orders", prefix=f"{topic.partition('.')[0]}.")
+        Generators(store.engine).start(f"of-{topic}", made.to_dict())
         Statements(store.engine).create(f"of-{topic}", "insert", "INSERT …", {"tables": output})
     yield store
     store.close()
@@ -107,6 +111,7 @@ def asked(client: TestClient, route: Route, topic: str, headers: dict[str, str])
     named = f"of-{topic}" if route.about == "statement" else topic
     path = (
         re.sub(r"\{(topic|name)\}", named, route.path)
+        .replace("{generator}", f"of-{topic}")
         .replace("{query_id}", "none")
         .replace("{other_id}", "none")
         .replace("{request_id}", "none")
@@ -148,7 +153,7 @@ def test_what_one_may_not_see_is_as_if_it_were_not(
     for role in ROLES:
         headers = login(store, Grant(role, "local", "shop.*"))
         for route in routes:
-            if route.about in ("table", "topic", "statement"):
+            if route.about in ("table", "topic", "statement", "generator"):
                 hidden, absent = (asked(client, route, topic, headers) for topic in (HIDDEN, ABSENT))
                 assert (hidden.status_code, absent.status_code) == (404, 404), (role, route)
                 assert hidden.text.replace(HIDDEN, ABSENT) == absent.text, (role, route)
@@ -174,7 +179,11 @@ def test_what_a_role_may_is_done(client: TestClient, store: Store, routes: list[
     for role in ROLES:
         headers = login(store, Grant(role, "local", "shop.*"))
         for route in routes:
-            if route.about in ("table", "statement") and route.role <= role and route.method != "DELETE":
+            if (
+                route.about in ("table", "statement", "generator")
+                and route.role <= role
+                and route.method != "DELETE"
+            ):
                 answer = asked(client, route, SEEN, headers)
                 assert answer.status_code not in (401, 403, 405), (role, route, answer.text)
                 if "{request_id}" not in route.path:
@@ -197,7 +206,7 @@ def test_nothing_is_made_under_names_that_a_role_does_not_cover(
     client: TestClient, store: Store, routes: list[Route], role: Role
 ) -> None:
     headers = login(store, Grant(role, "local", "shop.*"))
-    makers = ("POST /api/v1/tables", "POST /api/v1/topics", "POST /api/v1/sql")
+    makers = ("POST /api/v1/tables", "POST /api/v1/topics", "POST /api/v1/sql", "POST /api/v1/generators")
     assert {route.key for route in routes if route.about == "body"} == set(BODIES) - {
         key for key in BODIES if "{" in key
     }

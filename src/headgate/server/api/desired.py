@@ -196,6 +196,7 @@ def world_output(name: str, refs: list[Ref], overview: Overview) -> dict[str, An
         ],
         "storage": [ref.name for ref in refs if ref.kind == "storage"],
         "catalogs": [ref.name for ref in refs if ref.kind == "catalogs"],
+        "generators": [ref.name for ref in refs if ref.kind == "generators"],
     }
 
 

@@ -9,6 +9,7 @@ from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
 from headgate.server.api.storage import StorageDesk
+from headgate.server.desired.generators import GeneratorPart
 from headgate.server.desired.places import CatalogPart, StoragePart
 from headgate.server.desired.statements import StatementPart
 from headgate.server.desired.tables import TablePart
@@ -16,7 +17,7 @@ from headgate.server.desired.topics import SchemaPart, TopicPart
 from headgate.statements.declared import DeclaredTables
 from headgate.statements.execute import Executor
 from headgate.storage import Storages
-from headgate.store import Integrations, Statements, Store, Worlds
+from headgate.store import Generators, Integrations, Statements, Store, Worlds
 
 
 class StoredOwners:
@@ -55,5 +56,6 @@ def installation_of(
         "statements": statements,
         "tables": TablePart(store, topics, offsets, settings.catalog.uri is None),
         "catalogs": CatalogPart(Integrations(store.engine), settings, storages),
+        "generators": GeneratorPart(Generators(store.engine)),
     }
     return Installation(parts, StoredOwners(Worlds(store.engine)), statements.check)
