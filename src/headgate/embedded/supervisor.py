@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from headgate.embedded.child import Child, ChildSpec, Phase, tail
 from headgate.embedded.folder import DataFolder
@@ -37,7 +37,7 @@ class Supervisor:
         self._stops_asked = 0
         self._started = False
         self._looked_at = self._beat_at = float("-inf")
-        self._store_answers = True
+        self._store_answers = self._disk_answers = True
 
     # -- what `headgate up` calls
 
@@ -53,10 +53,18 @@ class Supervisor:
         return False
 
     def watch(self) -> None:
-        """Until a stop is asked: start again what dies, and start and stop what is wanted no more."""
+        """Until a stop is asked: start again what dies, and start and stop what is wanted no more.
+
+        A disk that is full for a while ends nothing: what runs goes on, and what does not is tried again.
+        """
         while not self._stops_asked:
-            self._tick()
-            time.sleep(TICK_SECONDS)
+            try:
+                self._tick()
+            except OSError as error:
+                self._disk_trouble(error)
+            else:
+                self._disk_answers = True
+            time.sleep(TICK_SECONDS if self._disk_answers else LOOK_SECONDS)
 
     def stop(self) -> None:
         """End all, the last started first, whatever happens with one of them."""
@@ -102,7 +110,7 @@ class Supervisor:
             return
         try:
             self._look()
-        except OperationalError as error:
+        except DBAPIError as error:
             # A database that is away for a while must not take down what it does not even serve.
             self._store_trouble(error)
         else:
@@ -187,13 +195,18 @@ class Supervisor:
     def _record(self, write: Callable[[], None]) -> None:
         try:
             write()
-        except OperationalError as error:
+        except DBAPIError as error:
             self._store_trouble(error)
 
-    def _store_trouble(self, error: OperationalError) -> None:
+    def _store_trouble(self, error: DBAPIError) -> None:
         if self._store_answers:
             self._say(f"the control state does not answer, trying on: {error.orig}")
         self._store_answers = False
+
+    def _disk_trouble(self, error: OSError) -> None:
+        if self._disk_answers:
+            self._say(f"trying on: {error}")
+        self._disk_answers = False
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.ask_to_stop()

@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from headgate.delta.files import Files
-from headgate.errors import ForeignTable, InvalidRequest, KafkaUnavailable
+from headgate.errors import ForeignTable, HeadgateError, InvalidRequest
+from headgate.maintain.erase import ERASE_KEY
 from headgate.maintain.findings import Report
 from headgate.maintain.verify_files import (
     SnapshotFiles,
@@ -144,6 +145,9 @@ class Verifier:
         if not ranged or int(summaries[-1].get("total-records") or 0):
             report.skipped("records", "the table's first snapshots have expired")
             return
+        if any(ERASE_KEY in said for said in summaries):
+            report.skipped("records", "rows were erased by request")
+            return
         start = Position.from_json(ranged[-1].get(FROM_KEY))
         end = Position.from_json(ranged[0].get(POSITION_KEY))
         gone = self._gone_from_kafka(topic, start, end)
@@ -164,7 +168,8 @@ class Verifier:
         """Why Kafka no longer has all records that the table was made from; None if it has."""
         try:
             view = self._source.view(topic)
-        except KafkaUnavailable as error:
+        except HeadgateError as error:
+            # It does not answer, or the topic is gone.
             return error.message
         if (start.topic_id, end.topic_id) != (view.topic.id, view.topic.id):
             return "the table was made from another topic of this name"

@@ -150,19 +150,22 @@ class Lake:
             raise TableStopped(error.message, error.remedy) from error
 
     def drop(self, topic: str) -> bool:
-        """Remove the table with its files; whether there was one."""
+        """Remove the table with its files; whether there was one.
+
+        What lies beside it goes first: once the table is gone, nobody knows of it any more. A reply that is
+        lost says nothing of the table.
+        """
         table = self.load(topic)
         if table is None:
             return False
-        with catalog_errors(f"drop table '{topic}'"):
-            dropped = bool(self._catalog.dropTable(self._identifier(topic), True))
         for folder in BESIDE_FOLDERS:
             beside = f"{str(table.location()).rstrip('/')}/{folder}"
             try:
                 table.io().deletePrefix(beside)
             except Py4JError as error:
                 log.warning("what lies beside table '%s', %s, could not be removed: %s", topic, beside, error)
-        return dropped
+        with catalog_errors(f"drop table '{topic}'"):
+            return bool(self._catalog.dropTable(self._identifier(topic), True))
 
     def columns(self, table: Any) -> t.StructType:
         """The table's columns as Spark sees them."""

@@ -1,14 +1,16 @@
 """The supervisor with real children: they have children of their own, die, and do not mind SIGTERM."""
 
+import errno
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import InternalError
 
 from headgate.backoff import Backoff
 from headgate.embedded.child import ChildSpec, Phase
@@ -80,6 +82,53 @@ def test_a_child_that_dies_is_started_again_once_its_group_is_gone(
     assert [event["kind"] for event in events] == ["restarted"]
     assert f"ended with code {128 + signal.SIGKILL}" in events[0]["message"]
     assert store.process("engine").instance == child.instance
+
+
+def test_a_disk_that_is_full_for_a_while_ends_nothing(
+    supervise: Supervise, spec: Spec, data: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervisor = supervise(spec("broker"), spec("engine"))
+    supervisor.start()
+    broker, engine = (supervisor.children[name] for name in ("broker", "engine"))
+    runs_on, before = broker.instance, engine.instance
+    remember, tries = supervisor._folder.remember_groups, []
+
+    def full(leaders: Mapping[str, Identity]) -> None:
+        tries.append(leaders)
+        if len(tries) <= 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        remember(leaders)
+
+    monkeypatch.setattr(supervisor._folder, "remember_groups", full)
+    with watching(supervisor):
+        os.kill(pid_in(data, "engine.pid"), signal.SIGKILL)
+        wait_until(lambda: engine.instance != before and engine.phase is Phase.READY)
+        assert len(tries) >= 2
+    assert (broker.instance, broker.phase) == (runs_on, Phase.READY)
+    assert any("No space left on device" in text for text in said)
+
+
+def test_a_database_that_takes_no_writes_for_a_while_ends_nothing(
+    supervise: Supervise,
+    spec: Spec,
+    data: Path,
+    store: Store,
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    supervisor = supervise(spec("engine"))
+    supervisor.start()
+    engine = supervisor.children["engine"]
+    before = engine.instance
+
+    def read_only(*_: object) -> None:
+        raise InternalError("UPDATE processes", {}, Exception("a read-only transaction"))
+
+    monkeypatch.setattr(store, "beat", read_only)
+    with watching(supervisor):
+        os.kill(pid_in(data, "engine.pid"), signal.SIGKILL)
+        wait_until(lambda: engine.instance != before and engine.phase is Phase.READY)
+    assert any("a read-only transaction" in text for text in said)
 
 
 def test_each_death_in_a_row_is_waited_for_longer(supervise: Supervise, spec: Spec, data: Path) -> None:

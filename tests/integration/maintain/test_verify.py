@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from headgate.catalog.client import catalog_properties
 from headgate.delta.files import files_at
+from headgate.maintain.erase import ERASE_KEY
 from headgate.maintain.verify import Known, Verifier
 from headgate.maintain.verify_files import snapshot_files
 from headgate.model import FROM_KEY, OPERATION_KEY, Batch, Deletes, TableFormat, TableMode
@@ -37,6 +38,8 @@ class Verified:
 
     def __init__(self, drive: Drive, spark: SparkSession) -> None:
         self.drive, self.spark = drive, spark
+        # Damage is planted in it.
+        drive.ends_whole = False
         self.reopen()
         self.materializer: Materializer = drive.materializer()
         self.materializer._mirror = DeltaMirror(spark, drive.lake, drive.topic)
@@ -287,6 +290,18 @@ def test_rows_that_are_gone_are_found_after_a_restart_too(append: Verified) -> N
     assert append.found() == {"records"}
 
 
+def test_rows_that_were_erased_by_request_are_no_damage(append: Verified) -> None:
+    """Also between the deletion and the expiry of what was before it, and where a branch keeps that."""
+    table, (file, _) = append.table, append.live()[0]
+    said = {OPERATION_KEY: "erase", ERASE_KEY: "one"}
+    append.drive.lake.change(
+        table, append.drive.topic, FileChanges(removed=(file,)), said, table.currentSnapshot()
+    )
+    report = append.verify()
+    assert not report["damaged"], report["findings"]
+    assert states_of(report)["records"] == "skipped"
+
+
 def test_records_that_kafka_has_lost_are_no_damage(append: Verified) -> None:
     """Compaction removes some of them, an unclean election of a leader replaces them."""
     drive = append.drive
@@ -302,6 +317,20 @@ def test_records_that_kafka_has_lost_are_no_damage(append: Verified) -> None:
     report = append.verify()
     assert not report["damaged"], report["findings"]
     assert states_of(report)["records"] == "skipped"
+
+
+def test_an_upsert_table_that_no_engine_has_opened_is_verified_without_its_keys(upsert: Verified) -> None:
+    """One that is suspended, for example: which columns are the key nobody knows."""
+    topic = upsert.drive.topic
+    for known in (Known(upsert.drive.spec), Known(upsert.drive.spec, upsert.drive.materializer().places)):
+        report = upsert._verifier.verify(known, deep=True)
+        assert not report["damaged"], report["findings"]
+        states = states_of(report)
+        assert (states["keys"], states["index"], states["records"]) == ("skipped",) * 3
+        assert states["rows"] == states["deletes"] == "ok"
+    upsert.drive.topics.delete(topic)
+    report = upsert._verifier.verify(Known(upsert.drive.spec), deep=True)
+    assert not report["damaged"], "the topic may be gone"
 
 
 def test_damage_to_an_upsert_table_is_found(upsert: Verified) -> None:

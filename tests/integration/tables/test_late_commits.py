@@ -6,15 +6,20 @@ The catalog offers no idempotency keys here, as many do not: the client learns n
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from headgate.catalog.client import catalog_properties
-from headgate.errors import CommitUnknown
-from headgate.model import OnError
+from headgate.errors import CatalogUnavailable, CommitUnknown
+from headgate.model import OnError, TableMode
 from headgate.tables.lake import Lake
 from tests.integration.tables.drive import NUMBER, Drive, numbers, record, values
+from tests.support.keyed import Keyed
 from tests.support.proxy import Late, proxy
 
 
@@ -71,3 +76,39 @@ def test_dead_letters_and_replays_that_are_committed_later_are_there_once(drive:
     table.forget()
     assert table.replay(drive.view()).dead == 0
     assert numbers(drive.rows()) == [2]
+
+
+class LostDrops:
+    """A catalog that drops tables, and whose answer to that does not come."""
+
+    def __init__(self, catalog: Any) -> None:
+        self._catalog = catalog
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
+
+    def dropTable(self, *arguments: Any) -> bool:  # noqa: N802 - Iceberg's name
+        assert self._catalog.dropTable(*arguments)
+        raise Py4JNetworkError("the answer is lost")
+
+
+def test_a_purge_whose_answer_is_lost_leaves_nothing_behind(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies beside the table is known to nobody once the table is gone."""
+    drive.spec = replace(drive.spec, mode=TableMode.UPSERT, on_error=OnError.LOG)
+    keyed = Keyed(drive.runtime, drive.topic)
+    keyed.put((1, "eu"), {"id": 1, "name": "one", "amount": 1})
+    keyed.put((2, "eu"), None)
+    keyed.flush()
+    drive.run_all(drive.materializer())
+    table = drive.lake.load(drive.topic)
+    assert table is not None
+    folder = Path(unquote(urlsplit(table.location()).path))
+    assert list((folder / "_headgate").rglob("*.parquet")), "a deleted key is remembered"
+    with monkeypatch.context() as patched:
+        patched.setattr(drive.lake, "_catalog", LostDrops(drive.lake._catalog))
+        with pytest.raises(CatalogUnavailable):
+            drive.lake.drop(drive.topic)
+    assert not drive.lake.drop(drive.topic)
+    assert [path for path in folder.rglob("*") if path.is_file()] == []
