@@ -144,6 +144,11 @@ class Gate:
             raise NotAuthorized("The client id or its secret is wrong, or it was revoked.")
         return found
 
+    def check_stands(self, caller: Principal) -> None:
+        """For who is being answered: raises NotAuthorized when their credential was revoked meanwhile."""
+        if self._credentials.is_revoked(caller.credential):
+            raise NotAuthorized("The credential was revoked.")
+
     def issue(self, client: Credential) -> str:
         """A token, unless the client was given too many."""
         self._limit.take_token(client.client_id)
