@@ -181,9 +181,9 @@ class Gate:
             for key, principal in ((self._keys.engine, ENGINE), (self._keys.operator, LOCAL)):
                 if hmac.compare_digest(key.encode(), token.encode(errors="surrogatepass")):
                     return principal
+        if len(token) > LONGEST_TOKEN:
+            raise not_a_token()
         try:
-            if len(token) > LONGEST_TOKEN:
-                raise not_a_token()
             if self.issuer is not None and claimed_issuer(token) == self.issuer.name:
                 return self.issuer.principal(token)
             if not visit.public and (reader := self._query_tokens.principal(token)) is not None:
