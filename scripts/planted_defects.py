@@ -1173,4 +1173,64 @@ MUTANTS: tuple[Mutant, ...] = (
             "tests/unit/access/test_gate.py::test_own_user_needs_nothing_on_loopback_and_others_a_credential"
         ),
     ),
+    # Requests of whoever is not known, or not honest.
+    Mutant(
+        name="names-cut-short",
+        file="src/headgate/kafka/topics.py",
+        old='    return "\\0" not in text and not any(',
+        new="    return not any(",
+        harm="Rights are asked for one name, and Kafka for what is before a zero in it.",
+        test="tests/unit/kafka/test_topics.py::test_name_that_would_be_cut_short_is_nobodys",
+    ),
+    Mutant(
+        name="half-characters",
+        file="src/headgate/server/limits.py",
+        old="    return any(escape.group(1) for escape in _ESCAPE.finditer(body))",
+        new="    return False",
+        harm="A credential is made that no list can show, and so no list is shown.",
+        test="tests/unit/server/test_limits.py::test_half_of_a_character_is_refused",
+    ),
+    Mutant(
+        name="forwarded-addresses",
+        file="src/headgate/server/public.py",
+        old="        proxy_headers=False,",
+        new="        proxy_headers=True,",
+        harm="Whoever is on the machine says where they come from: failures and the audit trail go by it.",
+        test="tests/unit/server/test_doors.py::test_addresses_that_requests_name_themselves_are_not_believed",
+    ),
+    Mutant(
+        name="frames-of-others",
+        file="src/headgate/server/origin.py",
+        old='headers.get("sec-fetch-dest")) != ("navigate", "document")',
+        new='"document") != ("navigate", "document")',
+        harm="A page of others shows ours in a frame.",
+        test=(
+            "tests/unit/server/test_doors.py::"
+            "test_what_a_page_of_others_loads_without_naming_itself_is_refused"
+        ),
+    ),
+    Mutant(
+        name="other-localhost",
+        file="src/headgate/embedded/ports.py",
+        old="        probe.bind((IPV6_LOOPBACK, port))",
+        new="        probe.bind((IPV6_LOOPBACK, 0))",
+        harm="Another user listens at ::1, and is shown the tokens of clients of localhost.",
+        test="tests/unit/embedded/test_ports.py::test_no_other_user_sits_at_localhosts_other_address",
+    ),
+    Mutant(
+        name="long-bodies-of-strangers",
+        file="src/headgate/server/doors.py",
+        old="    return path.startswith(CATALOG) and path != TOKENS",
+        new="    return False",
+        harm="Whoever reaches the public door fills the server's memory with bodies.",
+        test="tests/unit/server/test_limits.py::test_long_body_of_a_stranger_is_not_read",
+    ),
+    Mutant(
+        name="another-machines-broker",
+        file="src/headgate/cli/access.py",
+        old="    _check_reachable(address, data)",
+        new="    pass",
+        harm="datagen for a Headgate elsewhere writes into whatever listens on this machine.",
+        test=("tests/unit/cli/test_access.py::test_broker_of_another_machine_is_not_looked_for_on_this_one"),
+    ),
 )

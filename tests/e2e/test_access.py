@@ -31,6 +31,7 @@ from tests.support.trespass import loose, outcomes, showing
 from tests.support.users import needs_root
 
 ROWS = 200
+IN_SPARK = "a canary among Spark's properties"
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
@@ -99,12 +100,13 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         "HEADGATE_PUBLIC__PORT": str(port),
         "HEADGATE_PUBLIC__CERTIFICATE_FILE": str(certificate_file),
         "HEADGATE_PUBLIC__KEY_FILE": str(key_file),
+        "HEADGATE_SPARK__PROPERTIES__spark.hadoop.canary.password": IN_SPARK,
     }
     with Stack(folder / "data", None, **environment) as stack:
         stack.run("datagen", "orders", "--limit", str(ROWS), "--seed", "7", "--prefix", "shop.")
         stack.run("table", "enable", "shop.payments", "--freshness", "1s")
         stack.run("table", "sync", "shop.payments", "--timeout", "180s")
-        yield Guarded(stack, f"https://127.0.0.1:{port}", certificate_file, [])
+        yield Guarded(stack, f"https://127.0.0.1:{port}", certificate_file, [IN_SPARK])
 
 
 def test_its_own_parts_and_commands_go_on(guarded: Guarded) -> None:

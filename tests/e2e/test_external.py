@@ -18,6 +18,7 @@ from tests.support.ledger import Ledger
 from tests.support.services import wait_for
 from tests.support.stack import Stack
 from tests.support.stream import Stream
+from tests.support.trespass import showing
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 TABLES, SECONDS = (200, 60.0) if SOAK else (10, 10.0)
@@ -75,6 +76,8 @@ def test_kafka_registry_and_catalog_of_ones_own(stack: Stack, guest: Stack) -> N
         ledger.check(topic, theirs.iceberg, namespace=NAMESPACE)
     found = guest.run("query", f"SELECT count(*) AS n FROM {NAMESPACE}.`own.orders`", "--output", "csv")
     assert found.stdout.split() == ["n", str(ledger.count("own.orders"))]
+    # The key that the catalog takes is no argument, and in no driver's environment.
+    assert showing(guest.data, [theirs.catalog_key or ""]) == []
     for topic in topics:
         guest.run("table", "disable", topic)
     wait_for("the tables to be disabled", lambda: not guest.store.tables())

@@ -5,7 +5,7 @@ import json
 from tests.conftest import PEPPER
 from tests.e2e.commands import on
 from tests.support.stack import Stack
-from tests.support.trespass import loose, outcomes, showing
+from tests.support.trespass import careless, loose, outcomes, processes, showing
 from tests.support.users import needs_root
 
 
@@ -23,6 +23,11 @@ def test_other_user_gets_nothing_but_the_open_brokers_topics(stack: Stack) -> No
 
 def test_nothing_in_the_data_folder_is_open_to_others(stack: Stack) -> None:
     assert loose(stack.data) == []
+
+
+def test_no_process_makes_files_for_others_or_a_core_file(stack: Stack) -> None:
+    assert len(processes(stack.data)) > 4
+    assert careless(stack.data) == {}
 
 
 def test_secrets_are_in_no_argument_and_in_no_environment_that_needs_none(stack: Stack) -> None:

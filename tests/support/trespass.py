@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -87,4 +88,21 @@ def showing(data: Path, canaries: list[str]) -> list[str]:
         reads = "-m" in arguments and arguments[arguments.index("-m") + 1] in READERS
         shown = " ".join(arguments) if reads else " ".join(arguments) + variables
         found += [f"{process.pid} {arguments[:4]}" for canary in canaries if canary in shown]
+    return found
+
+
+def careless(data: Path) -> dict[str, str]:
+    """The processes that would make files for others, or leave their memory in a core file."""
+    found = {}
+    for process in processes(data):
+        folder = Path(f"/proc/{process.pid}")
+        try:
+            limits, status = (folder / "limits").read_text(), (folder / "status").read_text()
+        except OSError:
+            continue
+        core = re.search(r"^Max core file size\s+(\S+)", limits, re.MULTILINE)
+        umask = re.search(r"^Umask:\s+(\d+)", status, re.MULTILINE)
+        seen = (core and core[1], umask and umask[1])
+        if seen not in (("1", "0077"), ("0", "0077")):
+            found[f"{process.name()} {process.pid}"] = str(seen)
     return found

@@ -116,6 +116,12 @@ class Credentials:
         row = self._row(client_id)
         return None if row is None else _credential(row)
 
+    def is_revoked(self, client_id: str) -> bool:
+        """Whether there was one of this id that is live no more."""
+        found = sa.select(_credentials.c.revoked_at).where(_credentials.c.client_id == client_id)
+        with reading(self._engine) as connection:
+            return connection.scalar(found) is not None
+
     def verify(self, client_id: str, secret: str) -> Credential | None:
         """The live credential with this secret. It takes as long for a client that there is not."""
         row = self._row(client_id)

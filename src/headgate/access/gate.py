@@ -144,6 +144,11 @@ class Gate:
             raise NotAuthorized("The client id or its secret is wrong, or it was revoked.")
         return found
 
+    def check_stands(self, caller: Principal) -> None:
+        """For who is being answered: raises NotAuthorized when their credential was revoked meanwhile."""
+        if self._credentials.is_revoked(caller.credential):
+            raise NotAuthorized("The credential was revoked.")
+
     def issue(self, client: Credential) -> str:
         """A token, unless the client was given too many."""
         self._limit.take_token(client.client_id)
@@ -176,9 +181,9 @@ class Gate:
             for key, principal in ((self._keys.engine, ENGINE), (self._keys.operator, LOCAL)):
                 if hmac.compare_digest(key.encode(), token.encode(errors="surrogatepass")):
                     return principal
+        if len(token) > LONGEST_TOKEN:
+            raise not_a_token()
         try:
-            if len(token) > LONGEST_TOKEN:
-                raise not_a_token()
             if self.issuer is not None and claimed_issuer(token) == self.issuer.name:
                 return self.issuer.principal(token)
             if not visit.public and (reader := self._query_tokens.principal(token)) is not None:

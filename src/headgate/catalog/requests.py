@@ -84,7 +84,7 @@ class IcebergRoute(APIRoute):
             try:
                 return await handle(request)
             except Exception as error:  # noqa: BLE001 every failure has a body that clients understand
-                return _error_response(error)
+                return error_response(error)
 
         return handle_or_explain
 
@@ -103,7 +103,8 @@ def _slashed(value: Any) -> Any:
     return value.replace(INNER_SLASH, "/") if isinstance(value, str) else value
 
 
-def _error_response(error: Exception) -> Response:
+def error_response(error: Exception) -> Response:
+    """What the spec has a client expect."""
     found = _explained(error)
     if found.status >= 500:
         log.error("%s: %s", found.kind, found.message, exc_info=error)

@@ -23,7 +23,10 @@ HARMLESS = frozenset(
 def keep_private() -> None:
     """From now on this process and those it starts make files for their own user only, and no core files."""
     os.umask(OWNER_ONLY)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Of one byte: Linux asks a program that takes core files to take this one too where the limit is 0.
+    most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    limit = 0 if most == 0 else 1
+    resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
 
 
 def forget_settings() -> None:

@@ -36,7 +36,7 @@ from headgate.server.api.tables import tables_router
 from headgate.server.api.topics import topics_router
 from headgate.server.callers import callers
 from headgate.server.desired import installation_of
-from headgate.server.doors import Doorkeeper, gate_of
+from headgate.server.doors import TOKENS, Doorkeeper, gate_of
 from headgate.server.driver import QueryDriver
 from headgate.server.failures import RESPONSES, answer_failures
 from headgate.server.limits import BodyLimits
@@ -91,7 +91,7 @@ def create_app(
         redoc_url=None,
     )
     gate = gate or gate_of(runtime, store)
-    app.add_middleware(BodyLimits, limits=runtime.settings.limits)
+    app.add_middleware(BodyLimits, limits=runtime.settings.limits, own_limits=frozenset({TOKENS}))
     app.add_middleware(Doorkeeper, gate=gate, cluster=runtime.settings.namespace)
     app.add_middleware(OwnOrigin, public_url=runtime.settings.public.url)
     audit = Audit(store.engine)
@@ -115,9 +115,9 @@ def create_app(
         topics_router(store, topics, offsets),
         statements_router(store, found.records, runtime.kafka_access, topics, offsets),
         sql_router(scripts),
-        queries_router(scripts, driver, store, history, describe_caller),
+        queries_router(scripts, driver, store, history, describe_caller, gate.check_stands),
         history_router(history, store, driver),
-        records_router(runtime.kafka_access, schemas, describe_caller),
+        records_router(runtime.kafka_access, schemas, describe_caller, gate.check_stands),
         credentials_router(store),
         audit_router(audit),
         storage_router(desk),

@@ -18,6 +18,8 @@ from headgate.access.oidc import Issuer
 from headgate.access.sessions import SIGN_IN, Sessions
 from headgate.access.tokens import Tokens
 from headgate.access.topics import RIGHTS
+from headgate.catalog.oauth import PATH
+from headgate.catalog.requests import error_response
 from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import ENGINE_KEY, OPERATOR_KEY, secret
 from headgate.errors import HeadgateError, NotAllowed, NotAuthorized, TooManyFailures
@@ -29,6 +31,8 @@ from headgate.store import Store
 # signs in is its own credential.
 OPEN = frozenset({"/healthz", SIGN_IN})
 CATALOG = "/iceberg/"
+TOKENS = f"/iceberg{PATH}"
+LONGEST_OF_STRANGERS = 65_536
 
 
 def gate_of(runtime: Runtime, store: Store) -> Gate:
@@ -57,6 +61,12 @@ class Doorkeeper:
         self._cluster = cluster
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _is_for_catalog(scope["path"]) and _is_large(scope):
+            try:
+                await run_in_threadpool(self._gate.caller, Visit.of(scope))
+            except HeadgateError as error:
+                await error_response(error)(scope, receive, send)
+                return
         if scope["type"] in ("http", "websocket") and not _asks_itself(scope["path"]):
             try:
                 caller = await run_in_threadpool(self._gate.caller, Visit.of(scope))
@@ -68,6 +78,19 @@ class Doorkeeper:
                 return
             scope[RIGHTS] = Access(caller, self._cluster)
         await self._app(scope, receive, send)
+
+
+def _is_for_catalog(path: str) -> bool:
+    """And for no token, where the body says who it is."""
+    return path.startswith(CATALOG) and path != TOKENS
+
+
+def _is_large(scope: Scope) -> bool:
+    """Whether its body is, or may be, more than is read for whoever asks. Others are read before the catalog
+    asks who it is."""
+    headers = dict(scope["headers"])
+    length = headers.get(b"content-length", b"0")
+    return b"transfer-encoding" in headers or not length.isdigit() or int(length) > LONGEST_OF_STRANGERS
 
 
 def _asks_itself(path: str) -> bool:

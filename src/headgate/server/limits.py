@@ -25,14 +25,16 @@ _NO_BRACKETS = bytes(set(range(256)) - set(_STEPS))
 
 
 class BodyLimits:
-    """Reads each body whole, and hands it on if it keeps to the limits."""
+    """Reads each body whole, and hands it on if it keeps to the limits. `own_limits`: paths whose routes
+    stop reading by themselves."""
 
-    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, limits: Limits, own_limits: frozenset[str] = frozenset()) -> None:
         self._app = app
         self._limits = limits
+        self._own_limits = own_limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _has_body(scope):
+        if scope["type"] != "http" or not _has_body(scope) or scope["path"] in self._own_limits:
             await self._app(scope, receive, send)
             return
         try:

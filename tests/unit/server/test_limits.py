@@ -5,8 +5,15 @@ import time
 import pytest
 from fastapi.testclient import TestClient
 
-from headgate.config import Limits
+from headgate.access.peers import PEER
+from headgate.catalog.oauth import token_router
+from headgate.config import Limits, Settings
+from headgate.embedded.runtime import Runtime
+from headgate.server.app import create_app
+from headgate.server.doors import gate_of
 from headgate.server.limits import depth_of
+from headgate.store import Store
+from tests.support.peers import PeerOf
 
 LIMITS = Limits()
 
@@ -53,6 +60,33 @@ def test_depth_of_a_body_is_known_at_once_whatever_the_body_is(client: TestClien
         answer = client.post("/iceberg/v1/namespaces", content=hostile)
         assert time.monotonic() - started < 20, body
         assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_long_body_of_a_stranger_is_not_read(client: TestClient, chunked: bool) -> None:
+    client.app_state[PEER] = PeerOf(12_345)
+    pieces = [b"x" * 65_536] * 2
+    answer = client.post("/iceberg/v1/namespaces", content=iter(pieces) if chunked else b"".join(pieces))
+    assert answer.status_code == 401
+    assert answer.json()["error"]["type"] == "NotAuthorizedException"
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_form_that_asks_for_a_token_is_short(settings: Settings, chunked: bool) -> None:
+    """It comes of whoever asks, and is not what the limits of others are for."""
+    runtime = Runtime.of(settings, server_port=8080, connect_port=15002, broker_port=1)
+    store = Store.open(settings.store_url)
+    gate = gate_of(runtime, store)
+    app = create_app(runtime, store, mounts={"/iceberg": token_router(gate)}, gate=gate)
+    form = b"grant_type=client_credentials&client_id=x&client_secret="
+    with TestClient(app, base_url="http://127.0.0.1:8080") as client:
+        for length, status in ((100, 401), (70_000, 413)):
+            sent = form + b"x" * length
+            content = iter([sent[:50], sent[50:]]) if chunked else sent
+            kind = {"Content-Type": "application/x-www-form-urlencoded"}
+            answer = client.post("/iceberg/v1/oauth/tokens", content=content, headers=kind)
+            assert (answer.status_code, "error_description" in answer.json()) == (status, True)
+    store.close()
 
 
 @pytest.mark.parametrize(

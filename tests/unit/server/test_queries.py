@@ -6,17 +6,22 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+import anyio
 import pytest
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.testclient import TestClient
 
 from headgate.access.credentials import Credentials
-from headgate.access.roles import Grant
+from headgate.access.roles import Grant, Principal
 from headgate.adhoc.app import Door
 from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import QUERY_KEY, secret
+from headgate.errors import NotAuthorized
 from headgate.model import TableSpec
+from headgate.server import standing
+from headgate.server.api.records import bounded
+from headgate.statements.asking import Caller
 from headgate.store import Store
 
 QUERIES = "/api/v1/queries"
@@ -72,12 +77,16 @@ def seen(runtime: Runtime, store: Store) -> Iterator[list[Any]]:
     async def rows(name: str, owner: str | None = None) -> Any:
         if name == "one":
             asked.append(("rows", owner))
-        if name not in ("one", "torn"):
+        if name not in ("one", "torn", "live"):
             told = {"error": "NotFound", "message": f"There is no query '{name}'.", "remedy": ""}
             return JSONResponse(told, 404)
 
         async def lines() -> Any:
             yield b'{"op":"insert","row":{"n":1}}\n'
+            if name == "live":
+                Credentials(store.engine).revoke("leaving")
+                await anyio.sleep(0.1)
+                yield b'{"op":"insert","row":{"n":2}}\n'
             if name == "torn":
                 raise OSError("gone")
             yield b'{"op":"end","state":"Completed"}\n'
@@ -173,3 +182,38 @@ def test_a_driver_that_breaks_off_is_an_error_to_its_reader(client: TestClient, 
     lines = [json.loads(line) for line in client.get(f"{QUERIES}/torn/rows").text.splitlines() if line]
     assert [line["op"] for line in lines] == ["insert", "error"]
     assert lines[1]["error"] == "ServerUnavailable"
+
+
+def test_rows_end_when_the_credential_of_who_reads_is_revoked(
+    client: TestClient, seen: list[Any], store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A live query has no end of its own."""
+    monkeypatch.setattr(standing, "LOOK_SECONDS", 0.05)
+    made, key = Credentials(store.engine).create("leaving", [Grant.parse("reader:local:*")])
+    shown = base64.b64encode(f"{made.client_id}:{key}".encode()).decode()
+    answer = client.get(f"{QUERIES}/live/rows", headers={"Authorization": f"Basic {shown}"})
+    first, last = [json.loads(line) for line in answer.text.splitlines() if line]
+    assert first == {"op": "insert", "row": {"n": 1}}
+    assert (last["op"], last["error"], "revoked" in last["message"]) == ("error", "NotAuthorized", True)
+
+
+def test_records_end_when_the_credential_of_who_reads_is_revoked(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing, "LOOK_SECONDS", 0.0)
+    credentials = Credentials(store.engine)
+    made, _ = credentials.create("leaving", [Grant.parse("reader:local:*")])
+
+    def records() -> Iterator[dict[str, Any]]:
+        yield {"n": 1}
+        credentials.revoke("leaving")
+        yield {"n": 2}
+
+    def stands(caller: Principal) -> None:
+        if credentials.is_revoked(caller.credential):
+            raise NotAuthorized("The credential was revoked.")
+
+    still = standing.Standing(stands, made.principal)
+    lines = [json.loads(line) for line in bounded(records(), Caller("'leaving'", made.client_id), still)]
+    assert [line["op"] for line in lines] == ["insert", "error"]
+    assert lines[-1]["error"] == "NotAuthorized"

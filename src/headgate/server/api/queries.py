@@ -1,18 +1,22 @@
 """SELECTs that stand alone: asked here, run by the query driver, read as lines of JSON."""
 
+import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
 
+import anyio.to_thread
 from fastapi import APIRouter, Request, status
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import Receive, Scope, Send
 
 from headgate.access import Principal, Role
+from headgate.errors import NotAuthorized
 from headgate.server.access import Access, Asking, needs
 from headgate.server.api.history import cancel, owner_of
-from headgate.server.driver import QueryDriver, Rows
+from headgate.server.driver import NDJSON, QueryDriver, Rows
+from headgate.server.standing import Standing, Stands
 from headgate.sql.types import name_of
 from headgate.statements.asking import Asked, Caller, Form
 from headgate.statements.execute import Executor
@@ -37,8 +41,8 @@ class Question(BaseModel):
 class Passing(StreamingResponse):
     """The driver's lines, passed on. Whoever leaves, the other side learns it."""
 
-    def __init__(self, rows: Rows, request: Request) -> None:
-        super().__init__(_pieces(rows, request), media_type=rows.media_type)
+    def __init__(self, rows: Rows, request: Request, still: Standing) -> None:
+        super().__init__(_pieces(rows, request, still), media_type=rows.media_type)
         self._rows = rows
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,9 +52,18 @@ class Passing(StreamingResponse):
             await self._rows.close()
 
 
-async def _pieces(rows: Rows, request: Request) -> AsyncIterator[bytes]:
+async def _pieces(rows: Rows, request: Request, still: Standing) -> AsyncIterator[bytes]:
     async for piece in rows.pieces():
         if await request.is_disconnected():
+            return
+        try:
+            if still.is_due:
+                await anyio.to_thread.run_sync(still.check)
+        except NotAuthorized as error:
+            # A stream of Arrow that ends too soon says so itself.
+            if rows.media_type == NDJSON:
+                told = {"op": "error", "error": "NotAuthorized", "message": error.message, "remedy": ""}
+                yield b"\n" + json.dumps(told).encode() + b"\n"
             return
         yield piece
 
@@ -72,8 +85,9 @@ def queries_router(
     store: Store,
     history: QueryHistory,
     callers: Callable[[Principal], Caller],
+    stands: Stands,
 ) -> APIRouter:
-    """`callers`: what the driver is told of who asks."""
+    """`callers`: what the driver is told of who asks; `stands`: that they may still be answered."""
     router = APIRouter(prefix="/queries", tags=["queries"])
 
     def started(asked: Asked, access: Access) -> str:
@@ -133,7 +147,9 @@ def queries_router(
         """Lines of JSON, the last with the op `end` or `error`; or a stream of Arrow, whose last batch is
         empty and has that line in its metadata, under `headgate`. Who leaves stops the query."""
         access.note_records()
-        return Passing(await driver.rows(query_id, owner_of(access)), request)
+        return Passing(
+            await driver.rows(query_id, owner_of(access)), request, Standing(stands, access.caller)
+        )
 
     @router.delete(
         "/{query_id}",

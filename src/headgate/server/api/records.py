@@ -19,6 +19,7 @@ from headgate.model import Start, StartKind
 from headgate.options import parse_duration
 from headgate.registry.client import SchemaSource
 from headgate.server.access import Asking, needs
+from headgate.server.standing import Standing, Stands
 from headgate.statements.asking import Caller
 
 NDJSON = "application/x-ndjson"
@@ -49,7 +50,7 @@ class Readers:
 
 
 def records_router(
-    access: KafkaAccess, schemas: SchemaSource, callers: Callable[[Principal], Caller]
+    access: KafkaAccess, schemas: SchemaSource, callers: Callable[[Principal], Caller], stands: Stands
 ) -> APIRouter:
     router = APIRouter(prefix="/topics", tags=["topics"])
     topics, offsets = Topics(access), Offsets(access)
@@ -82,17 +83,19 @@ def records_router(
         held.check()
         messages = committed_records(access, name, places, limit, seconds)
         reader = Reader(schema_of)
-        rows = bounded((reader.record(message) for message in messages), callers(asking.caller))
+        still = Standing(stands, asking.caller)
+        rows = bounded((reader.record(message) for message in messages), callers(asking.caller), still)
         return StreamingResponse(_held(rows, held), media_type=NDJSON)
 
     return router
 
 
-def bounded(records: Iterator[dict[str, Any]], caller: Caller) -> Iterator[bytes]:
+def bounded(records: Iterator[dict[str, Any]], caller: Caller, still: Standing) -> Iterator[bytes]:
     """The lines of as many records as the caller may have, and how it ended."""
     count = size = 0
     try:
         for record in records:
+            still.check()
             line = _line({"op": "insert", "row": record})
             count, size = count + 1, size + len(line)
             for name, value, most in (("rows", count, caller.rows), ("bytes", size, caller.bytes)):
