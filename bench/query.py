@@ -37,7 +37,7 @@ LOOKS = 10
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000_000)
-    parser.add_argument("--heap", default="512m")
+    parser.add_argument("--heap", default="1g")
     arguments = parser.parse_args()
     os.environ |= {f"HEADGATE_PORTS__{part}": "0" for part in ("SERVER", "BROKER", "CONNECT")}
     os.environ |= {"HEADGATE_QUERY__MEMORY": arguments.heap, "HEADGATE_QUERY__START": "eager"}
@@ -133,7 +133,10 @@ def watched(up: psutil.Process, command: int) -> Iterator[dict[str, list[int]]]:
     """Resident bytes of the processes that rows pass through, once a second."""
     seen: dict[str, list[int]] = defaultdict(list)
     ended = threading.Event()
-    own = dict(parts(up)) | {"command": psutil.Process(command)}
+    # A guard has the words of what it guards, and is small.
+    own = dict(sorted(parts(up), key=lambda one: one[1].memory_info().rss)) | {
+        "command": psutil.Process(command)
+    }
 
     def look() -> None:
         while not ended.wait(1):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from headgate.embedded.process import group_members, kill_group
@@ -65,9 +64,8 @@ def before(data: Path) -> Before:
 
 @pytest.fixture(scope="module")
 def revived(data: Path, before: Before) -> Iterator[Stack]:
-    with Stack(data) as stack:
-        # It starts while the tables are looked at, so that `down` has all four to end.
-        httpx.post(f"{stack.runtime.api}/query/start", trust_env=False).raise_for_status()
+    # The query driver starts behind READY, while the tables are looked at: `down` has all four to end.
+    with Stack(data, None, HEADGATE_QUERY__START="eager", HEADGATE_QUERY__MEMORY="600m") as stack:
         yield stack
 
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 from pyspark.core import rdd
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from headgate.adhoc.results import Closed, Results
 
@@ -47,7 +46,7 @@ class ArrowResults(Results):
 
 
 def give_batches(rows: DataFrame, results: ArrowResults) -> None:
-    results.begin(to_arrow_schema(rows.schema))
+    """Behind the schema."""
     for message in _batches(rows):
         results.batch(message)
 

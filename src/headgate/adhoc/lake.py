@@ -5,11 +5,13 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from headgate.adhoc.arrow import ArrowResults, give_batches
 from headgate.adhoc.parts import in_parts
 from headgate.adhoc.reading import Reading, reading_of
 from headgate.adhoc.results import INSERT, Results
+from headgate.adhoc.spool import spool_of
 from headgate.adhoc.values import plain_rows
 from headgate.sql.planner import check_names
 from headgate.statements.asking import Asked
@@ -31,14 +33,27 @@ def run_lake(
     """Gives the rows; what was read for them, by table. `reading` has as much of that while it runs."""
     frame = lake.query if asked.kind == "lake" else lake.changes
     reading = reading or Reading()
-    with frame(asked, catalog) as asked_rows:
-        rows = in_parts(asked_rows)
+    with frame(asked, catalog) as rows:
         reading.attach(rows)
         reading.check_planned(asked.caller)
         if isinstance(results, ArrowResults):
-            give_batches(rows, results)
+            _give_arrow(rows, results, reading)
         else:
             check_names(rows.columns)
-            for row in plain_rows(rows, asked.zone):
+            parts = in_parts(rows)
+            reading.attach(parts)
+            for row in plain_rows(parts, asked.zone):
                 results.row(INSERT, row)
         return reading.figures()
+
+
+def _give_arrow(rows: DataFrame, results: ArrowResults, reading: Reading) -> None:
+    results.begin(to_arrow_schema(rows.schema))
+    with spool_of(rows) as spool:
+        if spool is None:
+            parts = in_parts(rows)
+            reading.attach(parts)
+            give_batches(parts, results)
+        else:
+            reading.attach(spool.rows)
+            spool.give(results)

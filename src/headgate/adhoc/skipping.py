@@ -112,6 +112,10 @@ def _reason(node: exp.Expr) -> str | None:
             return "is a NOT, which rules out no range"
         case exp.Like() | exp.ILike():
             return _of_pattern(node)
+        case exp.EndsWith() | exp.Contains():
+            return "is a pattern without a fixed beginning"
+        case exp.StartsWith(this=exp.Column()):
+            return None
         case exp.In():
             return _of_sides(node.this, *node.expressions)
         case exp.Between():

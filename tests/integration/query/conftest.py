@@ -53,6 +53,7 @@ def lake(services: Services, spark: SparkSession) -> Iterator[Lake]:
         made, _ = credentials.create("doors.reader", [Grant.parse(f"reader:{NAMESPACE}:seen")])
         tokens = QueryTokens(Tokens(store.engine, 600, 3600), credentials)
         yield Lake(services, LakeSessions(spark, NAMESPACE), credentials, tokens, made.principal)
+        credentials.revoke("doors.reader")
         for name in ("seen", "hidden"):
             spark.sql(f"DROP TABLE lake.{NAMESPACE}.{name} PURGE")
         spark.sql(f"DROP NAMESPACE lake.{NAMESPACE}")

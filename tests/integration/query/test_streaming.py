@@ -1,9 +1,11 @@
 """Large results on their way: no more is computed than their reader takes, and the heap stays flat."""
 
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,10 +13,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.access import LOCAL
+from headgate.adhoc import spool
 from headgate.adhoc.arrow import ArrowResults
 from headgate.adhoc.lake import run_lake
 from headgate.adhoc.parts import PART_ROWS, in_parts
-from headgate.adhoc.results import PIECES
+from headgate.adhoc.results import Closed
 from headgate.statements.asking import Asked
 from tests.integration.query.conftest import Lake
 from tests.support.services import wait_for
@@ -26,6 +29,7 @@ ROWS_OF_A_BATCH = 10_000
 GROUP = "streaming"
 # What a heap may grow by while rows pass, whatever their number: some parts and what waits for the reader.
 MOST_HELD = 150 * 1024**2
+MIB = 1024**2
 
 
 @dataclass
@@ -55,8 +59,8 @@ class Asking:
 
 
 @pytest.fixture
-def asking(lake: Lake, spark: SparkSession) -> Iterator[Asking]:
-    sql = f"SELECT id, concat('a text of the row ', id) AS text FROM range(0, {ROWS}, 1, {PARTS})"
+def asking(lake: Lake, spark: SparkSession, parts: int) -> Iterator[Asking]:
+    sql = f"SELECT id, concat('a text of the row ', id) AS text FROM range(0, {ROWS}, 1, {parts})"
     results = ArrowResults()
 
     def run() -> None:
@@ -64,9 +68,9 @@ def asking(lake: Lake, spark: SparkSession) -> Iterator[Asking]:
         try:
             figures = run_lake(lake.sessions, replace(Asked("lake", sql), form="arrow"), catalog, results)
             results.end("Completed", **figures)
-        except Exception as error:
-            results.fail(error)
-            raise
+        except Closed:
+            # The test has failed, and reads no more.
+            return
 
     catalog = lake.catalog(LOCAL)
     thread = threading.Thread(target=run, daemon=True)
@@ -75,17 +79,44 @@ def asking(lake: Lake, spark: SparkSession) -> Iterator[Asking]:
     yield found
     results.close()
     thread.join(30)
+    scratch = Path(str(spark.sparkContext.getConf().get("spark.local.dir")))
+    assert not list(scratch.glob("rows-*")), "nothing stays on disk"
+
+
+@pytest.fixture
+def by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No result goes by the disk."""
+    monkeypatch.setattr(spool, "SMALLEST", sys.maxsize)
+
+
+@pytest.fixture
+def by_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results of any size go by the disk, which holds little."""
+    monkeypatch.setattr(spool, "SMALLEST", 0)
+    monkeypatch.setattr(spool, "MOST_BYTES", 8 * 1024**2)
 
 
 @pytest.mark.soak
-def test_rows_are_computed_as_they_are_read_and_the_heap_stays_flat(asking: Asking) -> None:
+@pytest.mark.parametrize("parts", [PARTS])
+def test_rows_are_computed_as_they_are_read(by_memory: None, asking: Asking, parts: int) -> None:
+    check_flat(asking, parts)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("parts", [PARTS, 1])
+def test_large_results_wait_on_disk(by_disk: None, asking: Asking, parts: int) -> None:
+    """However large a part of them is."""
+    check_flat(asking, parts)
+
+
+def check_flat(asking: Asking, parts: int) -> None:
+    before = asking.heap()
     pieces = (piece for piece in asking.results.pieces() if piece)
     first = next(pieces)
-    wait_for("pieces to wait", lambda: asking.results.rows >= PIECES * ROWS_OF_A_BATCH, 60)
-    # The queue is full: what is computed beyond it is a part or two, and what a socket holds.
+    wait_for("pieces to wait", lambda: asking.results._pieces.full(), 60)
+    # What is computed beyond the full queue is a part or two, or as much as the disk may hold.
     ahead = asking.tasks()
-    assert ahead <= 15, f"{ahead} of {PARTS} parts are computed, and the reader has taken one batch"
-    before = asking.heap()
+    assert ahead <= 15, f"{ahead} of {parts} parts are computed, and the reader has taken one batch"
     heaps: list[int] = []
 
     def whole() -> Iterator[bytes]:
@@ -97,8 +128,51 @@ def test_rows_are_computed_as_they_are_read_and_the_heap_stays_flat(asking: Aski
 
     assert read(whole()) == (ROWS, ROWS * (ROWS - 1) // 2)
     assert len(heaps) >= 5
+    print(f"{ROWS} rows in {parts} parts: heap {before // MIB} MiB, then {[one // MIB for one in heaps]}")
     assert max(heaps) - before < MOST_HELD, f"{before} bytes of heap have become {heaps}"
-    assert asking.tasks() >= PARTS
+    assert asking.tasks() >= parts
+
+
+EVERYTHING = """
+SELECT id, id AS id, id % 2 = 0 AS even, CAST(id AS DOUBLE) / 3 AS d, CAST(id AS DECIMAL(20, 3)) AS n,
+  concat('Sète ', id) AS text, CAST(concat('b', id) AS BINARY) AS raw,
+  DATE '2026-01-01' + CAST(id AS INT) AS day, TIMESTAMP '2026-03-29 02:30:00' AS at,
+  TIMESTAMP_NTZ '2026-03-29 02:30:00' AS clock, array(id, NULL) AS list, map('k', id) AS pairs,
+  named_struct('x', id, 'y', array('z')) AS record, NULL AS nothing, IF(id % 3 = 0, NULL, id) AS some
+FROM range(0, 30000, 1, 3) ORDER BY id DESC
+"""
+
+
+def stream_of(lake: Lake, sql: str) -> bytes:
+    results = ArrowResults()
+    results._pieces.maxsize = 0
+    asked = Asked("lake", sql, zone="Europe/Berlin", form="arrow")
+    figures = run_lake(lake.sessions, asked, lake.catalog(LOCAL), results)
+    results.end("Completed", **figures)
+    return b"".join(piece for piece in results.pieces() if piece)
+
+
+@pytest.mark.parametrize("sql", [EVERYTHING, "SELECT * FROM range(10) WHERE id < 0"])
+def test_rows_are_the_same_by_disk_and_by_memory(
+    lake: Lake, sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for smallest in (sys.maxsize, -1):
+        monkeypatch.setattr(spool, "SMALLEST", smallest)
+        found.append(pa.ipc.open_stream(stream_of(lake, sql)).read_all())
+    assert found[0].schema == found[1].schema
+    assert found[0].equals(found[1])
+    assert found[1].num_rows == (30_000 if sql == EVERYTHING else 0)
+
+
+def test_what_fails_on_its_way_to_disk_is_the_error_that_it_was(lake: Lake, by_disk: None) -> None:
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        stream_of(lake, "SELECT CAST(concat('x', id) AS INT) AS n FROM range(0, 300000, 1, 2)")
+    results = ArrowResults()
+    results.cancel()
+    asked = Asked("lake", "SELECT id FROM range(0, 100000000, 1, 2)", form="arrow")
+    with pytest.raises(Closed):
+        run_lake(lake.sessions, asked, lake.catalog(LOCAL), results)
 
 
 @pytest.mark.parametrize("tail", ["LIMIT 700000", "LIMIT 700000 OFFSET 1000"])

@@ -36,6 +36,8 @@ def test_without_a_condition_that_is_the_reason(pushed: str) -> None:
         ("NOT (amount = 1)", "is a NOT, which rules out no range"),
         ("(amount <> 1)", "is a NOT, which rules out no range"),
         ("name LIKE '%x'", "a pattern without a fixed beginning"),
+        ("endswith(name, 'x')", "a pattern without a fixed beginning"),
+        ("contains(name, 'x')", "a pattern without a fixed beginning"),
         ("RLIKE(name, 'x')", "is not a comparison of a column with a constant"),
         ("(lake.local.orders.a = lake.local.orders.b)", "a = b compares columns with each other"),
         ("(CAST(date_trunc('DAY', ts) AS DATE) IN (DATE '2026-01-05'))", "compares what a function makes"),
