@@ -22,13 +22,17 @@ def changes(
         str, typer.Option("--from", help="A snapshot's id, a time (2026-01-31T12:00:00Z), or earliest.")
     ],
     end: Annotated[str | None, typer.Option("--to", help="As --from. [default: now]")] = None,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="By column: how many values came, are others now, went.")
+    ] = False,
     output: Annotated[Output, typer.Option(help="How to print the rows.")] = Output.TABLE,
     data: DataOption = None,
 ) -> None:
     """Rows that came, went or are others now: inserts, updates (before and after) and deletes."""
     first = None if start == "earliest" else _when(start)
     last = None if end is None else _when(end)
-    with answer({"topic": topic, "start": first, "end": last}, data, ("queries", "changes")) as found:
+    wanted = {"topic": topic, "start": first, "end": last, "summary": summary}
+    with answer(wanted, data, ("queries", "changes")) as found:
         print_answer(found, output)
 
 
