@@ -17,9 +17,9 @@ from headgate.cli import (
     datagen,
     desired,
     dlq,
-    history,
     notebooks,
     query,
+    rollback,
     signin,
     sql,
     statement,
@@ -79,7 +79,7 @@ app.command("status")(status.status)
 app.command("sign-in")(signin.sign_in)
 app.add_typer(topic.app, name="topic")
 app.add_typer(dlq.app, name="dlq")
-app.add_typer(history.app, name="table")
+app.add_typer(rollback.app, name="table")
 app.command("audit")(audit.audit)
 app.add_typer(credentials.app, name="credentials")
 app.add_typer(storage.app, name="storage")

@@ -30,6 +30,7 @@ from headgate.store import Request, Store, TableRecord
 from headgate.tables.lake import Lake
 from headgate.tables.materialize import BatchReport, Materializer, TopicView
 from headgate.tables.mirror import NeedsRewrite
+from headgate.tables.rollback import Records, Wanted
 
 log = logging.getLogger(__name__)
 
@@ -295,6 +296,8 @@ class Loop:
                 return asdict(materializer.replay(view))
             case "mirror":
                 return materializer.mirror(view, bool(request.arguments.get("rebuild")))
+            case "rollback" | "plan-rollback":
+                return materializer.rollback(view, _rollback_wanted(request))
             case "accept":
                 what = str(request.arguments["what"])
                 materializer.accept(view, what)
@@ -364,3 +367,10 @@ class Loop:
         task.told = said
         detail = {key: value for key, value in said.items() if key not in ("state", "reason")}
         self._store.report(topic, state, reason, detail)
+
+
+def _rollback_wanted(request: Request) -> Wanted:
+    """Without `records` a plan is asked for."""
+    said = request.arguments
+    records = Records(said["records"]) if request.kind == "rollback" else None
+    return Wanted(request.id, str(said["to"]), records, str(said.get("asked_by") or ""))

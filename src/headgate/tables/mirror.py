@@ -29,6 +29,7 @@ from headgate.delta.actions import (
     with_vector,
 )
 from headgate.delta.files import Files, files_at
+from headgate.delta.log import FOLDER as LOG_FOLDER
 from headgate.delta.log import REBUILD, DeltaLog
 from headgate.delta.log import VECTORS as VECTORS_FOLDER
 from headgate.delta.schema import DeltaSchema, conflict, delta_schema, may_conflict
@@ -119,6 +120,12 @@ class DeltaMirror:
             "files": len(self._state.files),
             "rows": self._state.rows,
         }
+
+    def size(self) -> int | None:
+        """The bytes of the log, with the vectors that are copied for it; None where it is not open."""
+        if self._files is None:
+            return None
+        return self._files.size(LOG_FOLDER) + self._files.size(VECTORS_FOLDER)
 
     # -- what is asked of it
 
