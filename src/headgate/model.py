@@ -82,6 +82,8 @@ READERS: Mapping[str, bool] = {
     "pyiceberg": True,
     "trino": True,
     "flink": True,
+    "delta-rs": True,
+    "polars": True,
     "databricks": True,
     "snowflake": True,
     "athena": False,
@@ -93,6 +95,9 @@ READERS: Mapping[str, bool] = {
     "starrocks": False,
     "other": False,
 }
+# Of those that read Delta's side: the ones that refuse a table of which a column's type was widened.
+WITHOUT_WIDENING = frozenset({"delta-rs", "polars"})
+
 
 class OnError(StrEnum):
     """What becomes of a record that cannot be decoded exactly."""
@@ -474,6 +479,11 @@ class TableSpec:
     @property
     def has_delta(self) -> bool:
         return TableFormat.DELTA in self.formats
+
+    @property
+    def avoids_widening(self) -> bool:
+        """Whether somebody reads its Delta side who refuses widened types: files are written anew instead."""
+        return self.has_delta and not WITHOUT_WIDENING.isdisjoint(self.readers)
 
     @property
     def is_upsert(self) -> bool:

@@ -29,7 +29,7 @@ from headgate.model import TableState
 from headgate.store import Request, Store, TableRecord
 from headgate.tables.lake import Lake
 from headgate.tables.materialize import BatchReport, Materializer, TopicView
-from headgate.tables.mirror import NeedsRewrite
+from headgate.tables.mirror import NeedsRewrite, NeedsWiderFiles
 from headgate.tables.rollback import Records, Wanted
 
 log = logging.getLogger(__name__)
@@ -273,7 +273,9 @@ class Loop:
             else:
                 self._store.answer(request, "done", result)
         report = materializer.run(view)
-        if isinstance(materializer.mirror_trouble, NeedsRewrite) and materializer.spec.rewrite:
+        trouble, spec = materializer.mirror_trouble, materializer.spec
+        too_narrow = isinstance(trouble, NeedsWiderFiles) and spec.avoids_widening
+        if too_narrow or (isinstance(trouble, NeedsRewrite) and spec.rewrite):
             self._rewrite(materializer, view)
         return report
 

@@ -7,7 +7,7 @@ because nothing counts until the commit, and the commit carries the position.
 import logging
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -158,8 +158,11 @@ class Materializer:
         dead_letters: DeadLetters | None = None,
         index: KeyIndex | None = None,
         mirror: DeltaMirror | None = None,
+        warn: Callable[[str], None] = log.warning,
     ) -> None:
-        """`index` is where an upsert table keeps its keys; `mirror` has its Delta log, wanted or not."""
+        """`index` is where an upsert table keeps its keys; `mirror` has its Delta log, wanted or not. `warn`
+        tells the table's owner."""
+        self._warn = warn
         self.spec = spec
         self._enablement = enablement
         self._lake = lake
@@ -203,7 +206,7 @@ class Materializer:
         if spec == getattr(self, "_settled", None):
             return
         self._settled = spec
-        self._in_play = SchemasInPlay(spec, self._schemas, self._lake)
+        self._in_play = SchemasInPlay(spec, self._schemas, self._lake, self._warn)
         self._partition = partition_of(spec)
 
     def forget(self) -> None:
@@ -485,6 +488,7 @@ class Materializer:
                 self._lake.refresh(table)
             if self.spec.has_delta:
                 self._mirror.is_alone = TableFormat.ICEBERG not in self.spec.formats
+                self._mirror.widens = not self.spec.avoids_widening
                 self._mirror.catch_up(table)
             else:
                 self._mirror.remove(table)
