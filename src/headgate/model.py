@@ -482,7 +482,7 @@ class TableSpec:
 
     @property
     def avoids_widening(self) -> bool:
-        """Whether somebody reads its Delta side who refuses widened types: files are written anew instead."""
+        """Whether somebody reads its Delta side who refuses widened types: files are rewritten instead."""
         return self.has_delta and not WITHOUT_WIDENING.isdisjoint(self.readers)
 
     @property

@@ -370,7 +370,7 @@ class SchemasInPlay:
             # Before it is so: from then on they refuse the table.
             self._warn(
                 f"types become wider ({wider}): delta-rs and Polars do not read the table's Delta side from "
-                "now on. With --readers delta-rs its files are written anew instead."
+                "now on. With --readers delta-rs its files are rewritten instead."
             )
         return self._lake.add_columns(table, found)
 

@@ -297,7 +297,7 @@ class Materializer:
             self._mirror_now()
             self._note_facts()
         position = self._known(self.position)
-        judged = self._judged(position)
+        judged = self._validated(position)
         if any(end < judged.offsets.get(partition, 0) for partition, end in view.ends.items()):
             # The view is older than the position: `latest` was settled since, or another engine was here.
             view = self._source.view(self.spec.topic)
@@ -368,7 +368,7 @@ class Materializer:
             self.check(view)
             view = self._source.view(self.spec.topic)
             lost = lost_ranges(position, view.earliest)
-            replaced = self._replaced(view, self._judged(position))
+            replaced = self._replaced(view, self._validated(position))
             if not lost and not replaced:
                 raise InvalidRequest(f"Topic '{self.spec.topic}' has lost nothing that its table lacks.")
             end = position.advanced_to({partition: first for partition, (_, first) in lost.items()})
@@ -394,10 +394,10 @@ class Materializer:
         self._mirror_now()
         self._note_facts()
 
-    def _judged(self, position: Position) -> Position:
-        """Up to where records are in the table, or were judged and may be in its dead letters."""
-        judged = self._begun or position
-        return judged if self._dead is None else judged.once_read
+    def _validated(self, position: Position) -> Position:
+        """Up to where records are in the table, or were validated and may be in its dead letters."""
+        validated = self._begun or position
+        return validated if self._dead is None else validated.once_read
 
     def rollback(self, view: TopicView, wanted: Wanted) -> Mapping[str, Any]:
         """Put the table back to an earlier snapshot; without `records`, what that would mean. A request that

@@ -570,7 +570,7 @@ class DeltaMirror:
                 raise NeedsWiderFiles(
                     f"The Delta side of table '{self._topic}' waits: file {path} {narrower}, which is wider "
                     "now.",
-                    f"Have such files written anew: `headgate table compact {self._topic} --all`.",
+                    f"Have such files rewritten: `headgate table compact {self._topic} --all`.",
                 )
             why = conflict(schema, self._source.spelling, self._held[path].names)
             if why is not None:

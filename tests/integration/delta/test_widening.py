@@ -1,4 +1,4 @@
-"""A field that becomes wider, for readers of Delta that know no widened types: files are written anew."""
+"""A field that becomes wider, for readers of Delta that know no widened types: files are rewritten."""
 
 from dataclasses import replace
 from typing import Any
@@ -70,9 +70,7 @@ class Widened:
             assert sorted(map(canonical, read(self.folder))) == expected, read.__name__
 
 
-def test_files_are_written_anew_for_readers_that_know_no_wider_types(
-    drive: Drive, spark: SparkSession
-) -> None:
+def test_files_are_rewritten_for_readers_that_know_no_wider_types(drive: Drive, spark: SparkSession) -> None:
     one = Widened(drive, spark, "spark", "delta-rs")
     one.send(NARROW, 1, 2, 3)
     one.check()
@@ -119,7 +117,7 @@ def test_without_them_their_owner_is_told_before_it_is_so(
     assert sorted(map(canonical, read_delta_duckdb(one.folder))) == sorted(map(canonical, one.rows))
 
 
-def test_upsert_tables_are_written_anew_too(drive: Drive, spark: SparkSession) -> None:
+def test_upsert_tables_are_rewritten_too(drive: Drive, spark: SparkSession) -> None:
     one = Widened(drive, spark, "polars")
     drive.spec = replace(drive.spec, mode=TableMode.UPSERT, key=("k",), deletes=Deletes.DELETION_VECTORS)
     mirror = one.table._mirror

@@ -85,6 +85,7 @@ def test_a_tag_that_was_kept_for_its_time_is_let_go(upkeep: Upkeep, monkeypatch:
         ("fine", "99", "has no snapshot 99"),
         ("fine", "yesterday", "is no snapshot's id"),
     ],
+    ids=["main", "position", "digits", "no-such", "no-id"],
 )
 def test_what_cannot_be_tagged_is_refused(upkeep: Upkeep, name: str, snapshot: Any, said: str) -> None:
     upkeep.batches(1)

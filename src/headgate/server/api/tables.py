@@ -208,7 +208,7 @@ def delta_warnings(detail: Mapping[str, Any]) -> list[str]:
         return []
     return [
         "columns of its Delta log have got wider types: delta-rs and Polars do not read it; with --readers "
-        "delta-rs files are written anew instead; `headgate table mirror --rebuild` makes a log without them"
+        "delta-rs files are rewritten instead; `headgate table mirror --rebuild` makes a log without them"
     ]
 
 
