@@ -71,8 +71,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="position-from-the-tag-alone",
         file="src/headgate/tables/position.py",
-        old="    found = _newest_ancestor(table)\n    if found is None:\n        tag",
-        new="    found = None\n    if found is None:\n        tag",
+        old="    while snapshot is not None:\n        position = _position_of(snapshot)",
+        new="    while snapshot is None:\n        position = _position_of(snapshot)",
         harm="After a rollback the records that were rolled back never come again.",
         test="tests/unit/tables/test_position.py::test_after_a_rollback_the_ancestor_is_read_and_not_the_newer_tag",
     ),
@@ -112,9 +112,9 @@ MUTANTS: tuple[Mutant, ...] = (
         old=(
             "        parent = snapshot.parentId()\n"
             "        snapshot = table.snapshot(parent) if parent is not None else None\n"
-            "    return None"
+            "    tag = "
         ),
-        new="        snapshot = None\n    return None",
+        new="        snapshot = None\n    tag = ",
         harm="A table that was compacted stops with an error, or starts over.",
         test="tests/unit/tables/test_position.py::test_the_newest_ancestor_with_a_position_is_read",
     ),
@@ -677,8 +677,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         name="dead-letters-of-a-retry-forgotten",
         file="src/headgate/tables/materialize.py",
-        old="        retried = self._begun is not None and self._dead is not None",
-        new="        retried = False",
+        old="        if self._dead is not None and (self._begun is not None or batch.start.reread):",
+        new="        if self._dead is not None and batch.start.reread:",
         harm="A record is a dead letter and a row: the retry could read it.",
         test="tests/integration/tables/test_dead_letters.py::test_a_retry_finds_what_is_dead_already[published]",
     ),
@@ -1232,5 +1232,50 @@ MUTANTS: tuple[Mutant, ...] = (
         new="    pass",
         harm="datagen for a Headgate elsewhere writes into whatever listens on this machine.",
         test=("tests/unit/cli/test_access.py::test_broker_of_another_machine_is_not_looked_for_on_this_one"),
+    ),
+    # Back to an earlier snapshot.
+    Mutant(
+        name="letters-twice",
+        file="src/headgate/tables/materialize.py",
+        old="        if self._dead is not None and (self._begun is not None or batch.start.reread):",
+        new="        if self._dead is not None and self._begun is not None:",
+        harm="Records that a rolled back table reads again are dead letters a second time.",
+        test=(
+            "tests/integration/maintain/test_rollback.py::"
+            "test_records_are_read_again_and_letters_are_dead_again"
+        ),
+    ),
+    Mutant(
+        name="rolled-back-on-what-others-made",
+        file="src/headgate/tables/rollback.py",
+        old="        if not plan.head.equals(base.currentSnapshot()):",
+        new="        if False:",
+        harm="What another writer has added since the plan is undone, and nobody is told.",
+        test=(
+            "tests/integration/maintain/test_rollback.py::"
+            "test_a_commit_between_plan_and_rollback_is_not_undone_unseen"
+        ),
+    ),
+    Mutant(
+        name="forgets-what-was-read",
+        file="src/headgate/model.py",
+        old="        ahead = {p: end for p, end in self.reread.items() if end > now.get(p, 0)}",
+        new="        ahead: dict[int, int] = {}",
+        harm="After one batch of a rolled back table, letters of the records behind it come a second time.",
+        test=(
+            "tests/unit/tables/test_rollback.py::"
+            "test_what_is_read_again_is_remembered_until_the_position_has_passed_it"
+        ),
+    ),
+    Mutant(
+        name="rolled-back-to-another-branch",
+        file="src/headgate/catalog/fencing.py",
+        old="    while ancestor is not None and ancestor.id != snapshot.parent_id:",
+        new="    while ancestor is not None and ancestor.id == -1:",
+        harm="A table takes the rows of a snapshot that was never in its history.",
+        test=(
+            "tests/unit/catalog/test_fencing.py::"
+            "test_a_rollback_goes_back_in_the_history_of_what_it_asserts_only"
+        ),
     ),
 )

@@ -22,6 +22,16 @@ FILES_KEY = "headgate.files-created"
 REPLAY_KEY = "headgate.replay"
 # What was asked of the engine, where a snapshot is all that came of it.
 REQUEST_KEY = "headgate.request"
+# Of a batch: records that were left out, and that became dead letters.
+SKIPPED_KEY = "headgate.skipped"
+DEAD_KEY = "headgate.dead"
+# Of a rollback: the newest snapshot before it, the one it went back to, what became of the records between
+# their positions, and who asked for it.
+ROLLED_BACK_FROM_KEY = "headgate.rolled-back-from"
+ROLLED_BACK_TO_KEY = "headgate.rolled-back-to"
+ROLLED_BACK_RECORDS_KEY = "headgate.rolled-back-records"
+ASKED_BY_KEY = "headgate.asked-by"
+ROLLBACK = "rollback"
 DEAD_LETTERS_KEY = "headgate.dead-letters"
 MANAGED_KEY = "headgate.managed"
 TOPIC_KEY = "headgate.topic"
@@ -74,6 +84,8 @@ READERS: Mapping[str, bool] = {
     "pyiceberg": True,
     "trino": True,
     "flink": True,
+    "delta-rs": True,
+    "polars": True,
     "databricks": True,
     "snowflake": True,
     "athena": False,
@@ -85,6 +97,8 @@ READERS: Mapping[str, bool] = {
     "starrocks": False,
     "other": False,
 }
+# Of those that read Delta's side: the ones that refuse a table of which a column's type was widened.
+WITHOUT_WIDENING = frozenset({"delta-rs", "polars"})
 
 
 class OnError(StrEnum):
@@ -205,9 +219,11 @@ class Position:
     snapshots: Mapping[int, SnapshotCount] = field(default_factory=dict)
     #: By partition: the epoch of the leader that what is before the offset was read from.
     epochs: Mapping[int, int] = field(default_factory=dict)
+    #: By partition: up to where a table that was rolled back had read; it keeps these dead letters.
+    reread: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("offsets", "snapshots", "epochs"):
+        for name in ("offsets", "snapshots", "epochs", "reread"):
             sorted_by_partition = dict(sorted(getattr(self, name).items()))
             object.__setattr__(self, name, MappingProxyType(sorted_by_partition))
 
@@ -223,6 +239,8 @@ class Position:
             found["snapshots"] = {str(p): [n.count, n.since, n.streamed] for p, n in self.snapshots.items()}
         if self.epochs:
             found["epochs"] = _by_text(self.epochs)
+        if self.reread:
+            found["reread"] = _by_text(self.reread)
         return found
 
     @classmethod
@@ -238,16 +256,25 @@ class Position:
             tuple(Era(era["topic"], _by_number(era["ends"])) for era in raw.get("earlier", ())),
             {int(p): SnapshotCount(*counted) for p, counted in raw.get("snapshots", {}).items()},
             _by_number(raw.get("epochs", {})),
+            _by_number(raw.get("reread", {})),
         )
 
     def advanced_to(self, offsets: Mapping[int, int]) -> Self:
-        return replace(self, offsets={**self.offsets, **offsets})
+        now = {**self.offsets, **offsets}
+        ahead = {p: end for p, end in self.reread.items() if end > now.get(p, 0)}
+        return replace(self, offsets=now, reread=ahead)
+
+    @property
+    def once_read(self) -> Self:
+        """The farthest position that a table has had: beyond this one, while records are read again."""
+        return replace(self, offsets={**self.offsets, **self.reread}, reread={})
 
     def in_new_era(self, cluster_id: str, topic_id: str, offsets: Mapping[int, int]) -> Self:
         """A position whose records are never compared with those before it."""
         earlier = (*self.earlier, Era(self.topic_id, self.offsets))
-        epochs = self.epochs if topic_id == self.topic_id else {}
-        return type(self)(cluster_id, topic_id, offsets, earlier, epochs=epochs)
+        same = topic_id == self.topic_id
+        epochs, reread = (self.epochs, self.reread) if same else ({}, {})
+        return type(self)(cluster_id, topic_id, offsets, earlier, epochs=epochs, reread=reread)
 
 
 def _by_text(offsets: Mapping[int, int]) -> dict[str, int]:
@@ -454,6 +481,11 @@ class TableSpec:
     @property
     def has_delta(self) -> bool:
         return TableFormat.DELTA in self.formats
+
+    @property
+    def avoids_widening(self) -> bool:
+        """Whether somebody reads its Delta side who refuses widened types: files are rewritten instead."""
+        return self.has_delta and not WITHOUT_WIDENING.isdisjoint(self.readers)
 
     @property
     def is_upsert(self) -> bool:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from headgate.errors import ConfigError, InvalidRequest
 from headgate.model import (
+    POSITION_TAG,
     Deletes,
     Envelope,
     Metadata,
@@ -27,6 +28,10 @@ from headgate.partition import parse_partition
 
 Choice = TypeVar("Choice", bound=StrEnum)
 _OFFSETS = re.compile(r"^\d+:\d+(,\d+:\d+)*$")
+# References of a table that nobody else moves.
+OWN_REFS = ("main", POSITION_TAG)
+# Not of digits alone: those are ids.
+_TAG = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 # What can be said of a table only before it exists: its rows were made by it.
 SETTLED = (
     "mode",
@@ -211,6 +216,17 @@ def _offsets(text: str) -> dict[int, int]:
 
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?\s*$")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
+
+
+def check_tag(name: str) -> None:
+    """Raises InvalidRequest for what is no name of a snapshot's tag, or is Headgate's own."""
+    if name in OWN_REFS:
+        raise InvalidRequest(f"'{name}' is the table's own: it says where the table stands.")
+    if not _TAG.fullmatch(name):
+        raise InvalidRequest(
+            f"'{name}' cannot be the name of a tag.",
+            "Up to 128 letters, digits, '_', '-' and '.', not beginning with '-' or '.', not digits alone.",
+        )
 
 
 def parse_duration(text: str) -> float:

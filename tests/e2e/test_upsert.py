@@ -63,3 +63,53 @@ def test_a_compacted_topic_becomes_an_upsert_table(stack: Stack) -> None:
     refused = stack.run("table", "changes", keyed.topic, "--from", "lately", code=1)
     assert "neither a snapshot's id nor a time" in refused.stderr
     stack.verify(keyed.topic)
+
+
+def test_a_table_is_tagged_and_put_back(stack: Stack) -> None:
+    keyed = Keyed(stack.runtime, "upsert.back")
+    for number in range(4):
+        keyed.put((number, "eu"), {"id": number, "name": "first", "amount": number})
+    keyed.flush()
+    topic = keyed.topic
+    stack.run("table", "enable", topic, "--mode", "upsert", "--freshness", "1s")
+    stack.run("table", "sync", topic, "--timeout", "180s")
+    said = stack.run("table", "tag", topic, "good", "--keep", "30d").stdout
+    assert "kept until" in said
+    assert {one["name"]: one["type"] for one in stack.json("table", "tag", topic)} == {
+        "good": "tag",
+        "main": "branch",
+    }
+    sent = len(keyed._acked)
+    keyed.put((1, "eu"), {"id": 1, "name": "second", "amount": 1})
+    keyed.put((2, "eu"), None)
+    keyed.put((9, "eu"), {"id": 9, "name": "new", "amount": None})
+    keyed.flush()
+    stack.run("table", "sync", topic, "--timeout", "180s")
+    tagged = stack.json("table", "tag", topic)[0]["snapshot_id"]
+    summary = {row["column"]: row for row in changes(stack, topic, "--from", tagged, "--summary")}
+    counts = {name: (row["inserted"], row["updated"], row["deleted"]) for name, row in summary.items()}
+    assert (counts["*"], counts["name"], counts["amount"]) == ((1, 1, 1), (1, 1, 1), (0, 0, 1))
+
+    plan = stack.json("table", "rollback", topic, "--to", "good", "--dry-run")
+    assert (plan["rows"], plan["rows_after"], plan["offsets"], plan["refused"]) == (4, 4, 3, {})
+    assert "Say --records again" in stack.run("table", "rollback", topic, "--to", "good", code=1).stderr
+    wanted = ("table", "rollback", topic, "--to", "good", "--records", "keep-out")
+    assert "Say --yes" in stack.run(*wanted, code=1).stderr
+    check(stack, keyed)
+    said = stack.run(*wanted, "--yes").stdout
+    assert "rows: 4 now, 4 then (+0)" in said
+    assert "the records of 3 offsets stay out of it" in said
+    del keyed._acked[sent:]
+    check(stack, keyed)
+    history = stack.json("table", "history", topic)["snapshots"]
+    assert history[0]["rolled_back"]["records"] == "keep-out"
+    assert history[0]["asked_by"]
+    audit = stack.json("audit")
+    assert any(f"snapshot {tagged}, records keep-out" in str(one) for one in audit)
+    keyed.put((2, "eu"), None)
+    keyed.flush()
+    stack.run("table", "sync", topic, "--timeout", "180s")
+    check(stack, keyed)
+    stack.run("table", "tag", topic, "good", "--remove")
+    assert [one["name"] for one in stack.json("table", "tag", topic)] == ["main"]
+    stack.verify(topic)

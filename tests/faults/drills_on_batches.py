@@ -19,7 +19,7 @@ from tests.support.services import wait_for
 from tests.support.stream import Stream
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
-OTHERS = ("replay", "maintain", "index", "mirror", "statement")
+OTHERS = ("replay", "rollback", "maintain", "index", "mirror", "statement")
 BATCH = tuple(point for point in POINTS if not point.startswith(OTHERS))
 REPLAY = tuple(point for point in POINTS if point.startswith("replay"))
 # Fewer schemas are registered than this between the moment when an id is named and when it is given.

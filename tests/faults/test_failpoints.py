@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from headgate.failpoints import POINTS
-from tests.faults import drills_on_batches, drills_on_maintenance, drills_on_upserts
+from tests.faults import (
+    drills_on_batches,
+    drills_on_maintenance,
+    drills_on_rollbacks,
+    drills_on_upserts,
+)
 from tests.support.rounds import Drill, Rounds
 from tests.support.services import Services
 
@@ -35,6 +40,7 @@ DRILLS: dict[str, Callable[[Rounds], Drill]] = {
         drills_on_upserts.killed_between_commit_and_index_and_the_index_deleted
     ),
     "on_the_way_of_an_erasure": drills_on_maintenance.killed_on_the_way_of_an_erasure,
+    **drills_on_rollbacks.DRILLS,
 }
 # The first engines do what they are asked for; later ones look after the tables as well.
 ENGINES: tuple[dict[str, Any], ...] = ({}, {}, drills_on_maintenance.EAGER)
@@ -70,5 +76,6 @@ def test_every_place_of_a_table_has_a_drill() -> None:
         *drills_on_upserts.OF_MIRROR,
         "index-written",
         *drills_on_maintenance.ALL,
+        *drills_on_rollbacks.OF_ROLLBACK,
     }
     assert armed == {point for point in POINTS if not point.startswith("statement")}

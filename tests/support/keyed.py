@@ -4,6 +4,7 @@ import io
 import json
 import random
 import re
+from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
@@ -121,6 +122,10 @@ class Keyed:
 
     def flush(self) -> None:
         assert self._producer.flush(60) == 0
+
+    def forget(self, which: Callable[[int, int], bool]) -> None:
+        """Records, by partition and offset, that the table is to be without."""
+        self._acked = [record for record in self._acked if not which(*record[:2])]
 
     @property
     def null_keys(self) -> int:

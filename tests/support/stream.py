@@ -44,6 +44,8 @@ class Stream:
         self.partitions = partitions
         self.rows: list[dict[str, Any]] = []
         self.dead: list[Letter] = []
+        #: Partition and offset of each row, by its `n`.
+        self.at: dict[int, tuple[int, int]] = {}
         self._runtime = runtime
         self._config = {**KEEP, **(config or {})}
         self._topics = Topics(runtime.kafka)
@@ -150,6 +152,7 @@ class Stream:
                 self.dead.append(Letter(partition, int(message.offset() or 0), value))
             else:
                 self.rows.append(row)
+                self.at[row["n"]] = (partition, int(message.offset() or 0))
 
         while True:
             try:

@@ -17,6 +17,7 @@ from headgate.server.api.tables import format_warnings
     [
         ({}, 3, Deletes.DELETION_VECTORS),
         ({"readers": ("spark", "trino")}, 3, Deletes.DELETION_VECTORS),
+        ({"readers": ("spark", "delta-rs", "polars")}, 3, Deletes.DELETION_VECTORS),
         ({"readers": ("spark", "athena")}, 2, Deletes.POSITION_DELETES),
         ({"readers": ("redshift",), "deletes": Deletes.COPY_ON_WRITE}, 2, Deletes.COPY_ON_WRITE),
         ({"deletes": Deletes.POSITION_DELETES}, 2, Deletes.POSITION_DELETES),

@@ -10,7 +10,15 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from headgate.catalog.errors import bad_request, commit_failed, commit_unknown, forbidden
-from headgate.model import BATCH_KEY, FROM_KEY, OPERATION_KEY, POSITION_KEY, POSITION_TAG, Position
+from headgate.model import (
+    BATCH_KEY,
+    FROM_KEY,
+    OPERATION_KEY,
+    POSITION_KEY,
+    POSITION_TAG,
+    ROLLBACK,
+    Position,
+)
 
 MAIN = "main"
 REPLACE = "replace"  # Iceberg's operation for rewrites: the same rows in other files
@@ -83,6 +91,8 @@ def judge(table: TableState, proposal: Proposal, committed: Set[str]) -> tuple[s
     started = proposal.asserted is not None or len(table.snapshots) > 0
     position = position_at(table, proposal.asserted) if started else None
     for snapshot in joining:
+        if snapshot.summary.get(OPERATION_KEY) == ROLLBACK:
+            position = _position_gone_back_to(snapshot, table, proposal.asserted)
         _judge_snapshot(snapshot, table, position, started)
         if POSITION_KEY in snapshot.summary:
             position = _parse(snapshot.summary[POSITION_KEY], POSITION_KEY)
@@ -117,6 +127,19 @@ def _judge_moves(table: TableState, proposal: Proposal) -> None:
                 f"Snapshot {target} is not in the history of main: a table that is written by the engine "
                 "alone takes no rows from other branches."
             )
+
+
+def _position_gone_back_to(snapshot: Snapshot, table: TableState, head: int | None) -> Position | None:
+    """Where the table stands at a rollback's parent, which must be in the history of what is asserted."""
+    ancestor = _find(table, head)
+    while ancestor is not None and ancestor.id != snapshot.parent_id:
+        ancestor = _find(table, ancestor.parent_id)
+    if ancestor is None:
+        raise forbidden(
+            f"Snapshot {snapshot.parent_id} is not in the history of main: a table is rolled back to "
+            "snapshots of its own history only."
+        )
+    return position_at(table, ancestor.id)
 
 
 def _judge_expiry(table: TableState, proposal: Proposal) -> None:

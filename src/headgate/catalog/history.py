@@ -4,7 +4,16 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headgate.model import FROM_KEY, OPERATION_KEY, POSITION_KEY, SECONDS_KEY
+from headgate.model import (
+    ASKED_BY_KEY,
+    FROM_KEY,
+    OPERATION_KEY,
+    POSITION_KEY,
+    ROLLED_BACK_FROM_KEY,
+    ROLLED_BACK_RECORDS_KEY,
+    ROLLED_BACK_TO_KEY,
+    SECONDS_KEY,
+)
 
 Metadata = Mapping[str, Any]
 # What a snapshot's summary says of itself, by the names of this API.
@@ -86,14 +95,22 @@ def table_history(metadata: Metadata) -> dict[str, Any]:
         }
         for one in snapshots
     ]
-    compactions = [one["committed_at"] for one in entries if one["action"] == "compact"]
     return {
         "snapshots": entries,
         "format_version": metadata.get("format-version"),
-        "last_compaction_at": max(compactions, default=None),
-        "kept_bytes": _kept_bytes(snapshots),
+        **storage(metadata),
         "partition_specs": [_spec(metadata, spec) for spec in metadata.get("partition-specs") or []],
         "partition_spec_id": metadata.get("default-spec-id"),
+    }
+
+
+def storage(metadata: Metadata) -> dict[str, int | None]:
+    """Of all snapshots that are kept: when the last compaction was, and the bytes of their files."""
+    snapshots = _newest_first(metadata)
+    compactions = [one["timestamp-ms"] for one in snapshots if _summary(one).get(OPERATION_KEY) == "compact"]
+    return {
+        "last_compaction_at": max(compactions, default=None),
+        "kept_bytes": _kept_bytes(snapshots),
     }
 
 
@@ -105,7 +122,7 @@ def _entry(metadata: Metadata, snapshot: Metadata, parent: Metadata | None) -> d
         "parent_id": _id(snapshot.get("parent-snapshot-id")),
         "committed_at": snapshot["timestamp-ms"],
         "operation": summary.get("operation"),
-        # What of ours it was: a batch, a replay, compact, erase, pin.
+        # What of ours it was: a batch, a replay, compact, erase, rollback, pin.
         "action": summary.get(OPERATION_KEY),
         **_numbers(summary, _COUNTS),
         "before": before,
@@ -113,8 +130,21 @@ def _entry(metadata: Metadata, snapshot: Metadata, parent: Metadata | None) -> d
         "seconds": float(summary[SECONDS_KEY]) if SECONDS_KEY in summary else None,
         "from": _offsets(summary.get(FROM_KEY)),
         "to": _offsets(summary.get(POSITION_KEY)),
+        "rolled_back": _rolled_back(summary),
+        "asked_by": summary.get(ASKED_BY_KEY),
         "schema_id": snapshot.get("schema-id"),
         "schema_changes": [] if parent is None else _schema_changes(metadata, parent, snapshot),
+    }
+
+
+def _rolled_back(summary: Mapping[str, str]) -> dict[str, str] | None:
+    """From which snapshot the table was put back to which, and what became of the records."""
+    if ROLLED_BACK_FROM_KEY not in summary:
+        return None
+    return {
+        "from": summary[ROLLED_BACK_FROM_KEY],
+        "to": summary[ROLLED_BACK_TO_KEY],
+        "records": summary[ROLLED_BACK_RECORDS_KEY],
     }
 
 

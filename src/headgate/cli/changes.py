@@ -23,6 +23,9 @@ def changes(
         str, typer.Option("--from", help="A snapshot's id, a time (2026-01-31T12:00:00Z), or earliest.")
     ],
     end: Annotated[str | None, typer.Option("--to", help="As --from. [default: now]")] = None,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="By column: how many values came, are others now, went.")
+    ] = False,
     output: OutputOption = None,
     to: ToOption = None,
     data: DataOption = None,
@@ -31,7 +34,8 @@ def changes(
     form = chosen_output(output, to)
     first = None if start == "earliest" else _when(start)
     last = None if end is None else _when(end)
-    with answer({"topic": topic, "start": first, "end": last}, data, ("queries", "changes")) as found:
+    wanted = {"topic": topic, "start": first, "end": last, "summary": summary}
+    with answer(wanted, data, ("queries", "changes")) as found:
         print_answer(found, form, to)
 
 

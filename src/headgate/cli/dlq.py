@@ -15,6 +15,8 @@ app = typer.Typer(
 )
 
 SHOWN = ("partition", "offset", "timestamp", "schema_id", "error_class", "error_message", "failed_at")
+# Those that a rollback keeps out of their table: no replay takes them up.
+KEPT_OUT = "coalesce(replay_id like 'kept-out %', false)"
 RAW = ("key", "value", "headers", "replay_id", "replayed_at")
 
 
@@ -30,14 +32,15 @@ def list_dead_letters(data: DataOption = None, json: JsonOption = False) -> None
             continue
         sql = (
             "select topic, error_class, count_if(replayed_at is null) as dead, "
-            f"count(replayed_at) as replayed from {_name(cluster, table['dead_letters']['name'])} "
+            f"count_if(replayed_at is not null and not {KEPT_OUT}) as replayed, count_if({KEPT_OUT}) "
+            f"as kept_out from {_name(cluster, table['dead_letters']['name'])} "
             f"where topic = {_text(table['topic'])} group by topic, error_class order by error_class"
         )
         found += _ask(sql, data)
     if json:
         print_json(found)
         return
-    columns = ("topic", "error_class", "dead", "replayed")
+    columns = ("topic", "error_class", "dead", "replayed", "kept_out")
     print_table("", [name.upper() for name in columns], [[row[name] for name in columns] for row in found])
 
 

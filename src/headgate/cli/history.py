@@ -61,7 +61,13 @@ def _line(one: dict[str, Any]) -> tuple[object, ...]:
     action = f" ({one['action']})" if one["action"] else ""
     removed = one["rows_removed"] + one["rows_deleted"]
     notes = [*one["schema_changes"], *(f"at {name}" for name in one["refs"])]
-    if one["action"] not in (None, "batch") and one["before"] is not None:
+    if one["rolled_back"] is not None:
+        back = one["rolled_back"]
+        by = f", by {one['asked_by']}" if one["asked_by"] else ""
+        notes.append(f"back from {back['from']} to {back['to']}, records {back['records']}{by}")
+    if not one["is_current_ancestor"]:
+        notes.append("undone")
+    if one["action"] not in (None, "batch", "rollback") and one["before"] is not None:
         before, after = one["before"], one["after"]
         notes.append(
             f"{before['files']} files of {size_text(before['bytes'])} are {after['files']} of "

@@ -18,10 +18,10 @@ from headgate.cli import (
     demo,
     desired,
     dlq,
-    history,
     notebooks,
     queries,
     query,
+    rollback,
     signin,
     sql,
     statement,
@@ -81,7 +81,7 @@ app.command("status")(status.status)
 app.command("sign-in")(signin.sign_in)
 app.add_typer(topic.app, name="topic")
 app.add_typer(dlq.app, name="dlq")
-app.add_typer(history.app, name="table")
+app.add_typer(rollback.app, name="table")
 app.command("audit")(audit.audit)
 app.add_typer(credentials.app, name="credentials")
 app.add_typer(storage.app, name="storage")

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -286,7 +287,11 @@ def _fields(found: dict[str, Any]) -> list[tuple[str, object]]:
         ("from", found["from"]),
     ]
     detail = {name: value for name, value in found["detail"].items() if name not in INTERNAL}
-    known = [(name.replace("_", " "), _text(value)) for name, value in detail.items() if value is not None]
+    known = [
+        (name.replace("_", " "), _moment(value) if name.endswith("_at") else _text(value))
+        for name, value in detail.items()
+        if value is not None
+    ]
     warnings = [("warning", text) for text in found["warnings"]]
     return [*fields, *known, *(_published(one) for one in found["catalogs"]), *warnings]
 
@@ -296,6 +301,10 @@ def _published(one: dict[str, Any]) -> tuple[str, object]:
     named = one["name"] or "–"
     reason = f" ({one['reason']})" if one["reason"] else ""
     return f"in {one['catalog']}", f"{named}, {one['state']}{reason}"
+
+
+def _moment(milliseconds: Any) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(sep=" ", timespec="seconds")
 
 
 def _text(value: object) -> str:

@@ -109,6 +109,25 @@ def fits(found: t.DataType, wanted: t.DataType) -> bool:
     return found == wanted or widens(found, wanted)
 
 
+def widened(found: t.DataType, columns: t.DataType, path: str = "") -> Iterator[str]:
+    """The columns that become wider to hold `found`, each with its types: `n: int to bigint`."""
+    match found, columns:
+        case t.StructType(), t.StructType():
+            have = {field.name: field.dataType for field in columns.fields}
+            for field in found.fields:
+                if field.name in have:
+                    here = f"{path}{field.name}" + _inside(field.dataType)
+                    yield from widened(field.dataType, have[field.name], here)
+        case t.ArrayType(), t.ArrayType():
+            inside = f"{path}[]" + _inside(found.elementType)
+            yield from widened(found.elementType, columns.elementType, inside)
+        case t.MapType(), t.MapType():
+            inside = f"{path}{{}}" + _inside(found.valueType)
+            yield from widened(found.valueType, columns.valueType, inside)
+        case _ if found != columns and widens(columns, found):
+            yield f"{path}: {columns.simpleString()} to {found.simpleString()}"
+
+
 def case_conflict(found: t.DataType, wanted: t.DataType, path: str = "") -> str | None:
     """The path of a field of `found` that differs only by case from one of `wanted`: no reader takes both."""
     match found, wanted:

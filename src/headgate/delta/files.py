@@ -22,6 +22,9 @@ class Files(Protocol):
         """Of the files right in a folder, sorted; those that come after a name."""
         ...
 
+    def size(self, folder: str) -> int:
+        """The bytes of all files of a folder."""
+
     def put(self, name: str, data: bytes) -> None: ...
     def put_new(self, name: str, data: bytes) -> bool:
         """All of it or nothing, and only if there is none of that name; whether it was made."""
@@ -66,6 +69,13 @@ class LocalFiles:
                 return sorted(one.name for one in entries if one.name > after and one.is_file())
         except FileNotFoundError:
             return []
+
+    def size(self, folder: str) -> int:
+        try:
+            with os.scandir(self._root / folder) as entries:
+                return sum(one.stat().st_size for one in entries if one.is_file())
+        except FileNotFoundError:
+            return 0  # no such folder, or a file that has just been removed
 
     def put(self, name: str, data: bytes) -> None:
         temporary = self._written(name, data)
@@ -137,6 +147,11 @@ class S3Files:
         )
         found = (one["Key"].removeprefix(start) for page in pages for one in page.get("Contents", ()))
         return sorted(name for name in found if name > after)
+
+    def size(self, folder: str) -> int:
+        start = f"{self._prefix}{folder.strip('/')}/"
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=start)
+        return sum(int(one["Size"]) for page in pages for one in page.get("Contents", ()))
 
     def put(self, name: str, data: bytes) -> None:
         self._client.put_object(

@@ -202,6 +202,11 @@ def _types(schemas: Iterable[Json]) -> dict[int, tuple[str, ...]]:
     return {field_id: tuple(types) for field_id, types in found.items()}
 
 
+def widened_types(schemas: Iterable[Json]) -> dict[int, str]:
+    """The present type of each field that had another one before; `schemas` the oldest first."""
+    return {field_id: types[-1] for field_id, types in _types(schemas).items() if len(types) > 1}
+
+
 # -- names in files
 
 

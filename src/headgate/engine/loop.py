@@ -29,7 +29,8 @@ from headgate.model import TableState
 from headgate.store import Request, Store, TableRecord
 from headgate.tables.lake import Lake
 from headgate.tables.materialize import BatchReport, Materializer, TopicView
-from headgate.tables.mirror import NeedsRewrite
+from headgate.tables.mirror import NeedsRewrite, NeedsWiderFiles
+from headgate.tables.rollback import Records, Wanted
 
 log = logging.getLogger(__name__)
 
@@ -297,7 +298,9 @@ class Loop:
             else:
                 self._store.answer(request, "done", result)
         report = materializer.run(view)
-        if isinstance(materializer.mirror_trouble, NeedsRewrite) and materializer.spec.rewrite:
+        trouble, spec = materializer.mirror_trouble, materializer.spec
+        too_narrow = isinstance(trouble, NeedsWiderFiles) and spec.avoids_widening
+        if too_narrow or (isinstance(trouble, NeedsRewrite) and spec.rewrite):
             self._rewrite(materializer, view)
         return report
 
@@ -320,6 +323,8 @@ class Loop:
                 return asdict(materializer.replay(view))
             case "mirror":
                 return materializer.mirror(view, bool(request.arguments.get("rebuild")))
+            case "rollback" | "plan-rollback":
+                return materializer.rollback(view, _rollback_wanted(request))
             case "accept":
                 what = str(request.arguments["what"])
                 materializer.accept(view, what, request.id)
@@ -395,3 +400,10 @@ def _text_of(error: Exception) -> str:
     if isinstance(error, HeadgateError):
         return str(error)
     return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+
+
+def _rollback_wanted(request: Request) -> Wanted:
+    """Without `records` a plan is asked for."""
+    said = request.arguments
+    records = Records(said["records"]) if request.kind == "rollback" else None
+    return Wanted(request.id, str(said["to"]), records, str(said.get("asked_by") or ""))

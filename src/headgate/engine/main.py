@@ -183,9 +183,13 @@ def make_loop(
             folder = hashlib.sha256(spec.topic.encode()).hexdigest()[:32]
             index = indexes[spec.topic] = KeyIndex(runtime.settings.data / "indexes" / folder)
         dead = dead_letters(spec)
-        return Materializer(
-            spec, enablement, lake, lane, schemas, source, limits, dead, index, mirror(spec.topic)
-        )
+
+        def warn(text: str) -> None:
+            log.warning("table '%s': %s", spec.topic, text)
+            store.log(spec.topic, "warning", text)
+
+        delta = mirror(spec.topic)
+        return Materializer(spec, enablement, lake, lane, schemas, source, limits, dead, index, delta, warn)
 
     maintenance = Maintenance(spark, lake, runtime.settings.maintenance, store, mirror)
     verifier = Verifier(spark, lake, lane, source, places.files)

@@ -8,7 +8,9 @@ from typing import Any
 from headgate.errors import PositionMissing
 from headgate.failpoints import failpoint
 from headgate.maintain.actions import Actions, check_may_delete, lost_commits
+from headgate.maintain.tags import kept_until
 from headgate.model import OPERATION_KEY, POSITION_KEY, POSITION_TAG, Batch
+from headgate.options import OWN_REFS
 from headgate.tables.lake import FileChanges
 from headgate.tables.mirror import DeltaMirror, snapshot_ids
 from headgate.tables.position import read_position
@@ -73,7 +75,9 @@ def expirable(table: Any, older_than_ms: int, keep_last: int) -> int:
         return 0
     kept, carrier = kept_and_carrier(table, older_than_ms, keep_last)
     ids = {snapshot.snapshotId() for snapshot in kept}
-    held = {ref.snapshotId() for name, ref in table.refs().items() if name not in ("main", POSITION_TAG)}
+    now = int(time.time() * 1000)
+    untils = {name: kept_until(table, ref) for name, ref in table.refs().items() if name not in OWN_REFS}
+    held = {table.refs().get(name).snapshotId() for name, at in untils.items() if at is None or at >= now}
     if carrier is not None and not _would_hold(kept, carrier):
         held.add(carrier.snapshotId())
     return _snapshots(table) - len(ids | held)
@@ -143,7 +147,7 @@ def _would_hold(kept: list[Any], carrier: Any | None) -> bool:
 
 
 def _held_by(table: Any) -> list[str]:
-    return sorted(str(name) for name in table.refs() if name not in ("main", POSITION_TAG))
+    return sorted(str(name) for name in table.refs() if name not in OWN_REFS)
 
 
 def _snapshots(table: Any) -> int:

@@ -19,6 +19,7 @@ from headgate.maintain.clean import clean
 from headgate.maintain.compact import Compacted, Compaction, compact
 from headgate.maintain.erase import erase
 from headgate.maintain.expire import expirable, expire
+from headgate.maintain.tags import tag, untag
 from headgate.maintain.thresholds import (
     Added,
     deleted_ratio,
@@ -35,7 +36,7 @@ from headgate.tables.mirror import DeltaMirror
 
 log = logging.getLogger(__name__)
 
-KINDS = ("compact", "expire", "clean", "erase")
+KINDS = ("compact", "expire", "clean", "erase", "tag", "untag")
 # Events in which the last run of a kind is looked for.
 EVENTS = 200
 
@@ -74,16 +75,22 @@ class Maintenance:
                 return asdict(compact(self._actions, table, how))
             case "expire":
                 seconds = _seconds(said.get("older_than"), settings.snapshots_older_than)
-                keep = int(said.get("keep_last") or settings.keep_snapshots)
+                last = int(said.get("keep_last") or settings.keep_snapshots)
                 mirror = self._mirror(topic, table)
-                return asdict(expire(self._actions, table, topic, _before(seconds), keep, mirror))
+                return asdict(expire(self._actions, table, topic, _before(seconds), last, mirror))
             case "clean":
-                seconds = _seconds(said.get("older_than"), settings.orphans_older_than)
-                return asdict(clean(self._actions, table, seconds, bool(said.get("force"))))
+                age = _seconds(said.get("older_than"), settings.orphans_older_than)
+                return asdict(clean(self._actions, table, age, bool(said.get("force"))))
             case "erase":
                 where, size = str(said["where"]), settings.target_file_bytes
                 mirror = self._mirror(topic, table)
                 return asdict(erase(self._actions, table, topic, where, size, request.id, mirror))
+            case "tag":
+                keep = said.get("keep")
+                kept = None if keep is None else parse_duration(str(keep))
+                return asdict(tag(self._lake, table, topic, str(said["name"]), said.get("snapshot"), kept))
+            case "untag":
+                return asdict(untag(self._lake, table, topic, str(said["name"])))
         raise InvalidRequest(f"Tables are not maintained by '{request.kind}'.")
 
     def rewrite(self, topic: str) -> None:

@@ -4,7 +4,7 @@ Everything is compared with something written by another hand: files with the me
 one another, rows with the records in Kafka, the Delta log and the key index with the table.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,12 +27,22 @@ from headgate.maintain.verify_files import (
     snapshot_files,
 )
 from headgate.maintain.verify_ranges import ancestors, check_ranges
-from headgate.model import FROM_KEY, POSITION_KEY, Batch, Position, TableMode, TableSpec
+from headgate.model import (
+    FROM_KEY,
+    POSITION_KEY,
+    ROLLED_BACK_RECORDS_KEY,
+    SKIPPED_KEY,
+    Batch,
+    Position,
+    TableMode,
+    TableSpec,
+)
 from headgate.tables.key_places import KeyPlaces
 from headgate.tables.lake import Lake
 from headgate.tables.lane import SparkLane
-from headgate.tables.materialize import SKIPPED_KEY, Source
+from headgate.tables.materialize import Source
 from headgate.tables.records import SKIPPED, RecordPlan
+from headgate.tables.rollback import Records
 from headgate.tables.settle import MODE_KEY
 
 Progress = Callable[[str], None]
@@ -154,15 +164,19 @@ class Verifier:
         if gone is not None:
             report.skipped("records", gone)
             return
-        batch = Batch(start, end)
-        least, most = self._count_records(batch, known) if batch.ranges else (0, 0)
+        least, most = self._count_records(Batch(start, end), known)
+        kept_out = 0
+        for batch in _kept_out(summaries):
+            fewest, out = self._count_records(batch, known)
+            least, most, kept_out = least - fewest, most - out, kept_out + out
         dead, taken_up = self._count_dead(table, known, end)
         skipped = sum(int(said.get(SKIPPED_KEY) or 0) for said in summaries)
         records = str(most) if least == most else f"{least} to {most}"
         if not least - dead - taken_up <= held.rows + skipped <= most - dead:
             said = f"{records} records, {dead} of them dead and {skipped} skipped, but {held.rows} rows"
             report.add("records", f"snapshot {snapshot.snapshotId()}", said)
-        report.passed("records", f"{records} records, {dead} dead, {skipped} skipped")
+        by_rollbacks = f", {kept_out} more kept out by rollbacks" if kept_out else ""
+        report.passed("records", f"{records} records, {dead} dead, {skipped} skipped{by_rollbacks}")
 
     def _gone_from_kafka(self, topic: str, start: Position, end: Position) -> str | None:
         """Why Kafka no longer has all records that the table was made from; None if it has."""
@@ -184,6 +198,8 @@ class Verifier:
     def _count_records(self, batch: Batch, known: Known) -> tuple[int, int]:
         """How many of a range the table should have, at least and at most: before a first batch nobody has
         said whether records without a value are left out."""
+        if not batch.ranges:
+            return 0, 0
         source = self._lane.read(batch, known.spec.topic)
         if known.plan is None:
             row = source.agg(f.count("value"), f.count("offset")).head()
@@ -271,6 +287,13 @@ class Verifier:
 def _has_keys(table: Any) -> bool:
     """Whether a row is that of a key, by the mode that the table was made with."""
     return TableMode(table.properties().get(MODE_KEY) or TableMode.APPEND) is not TableMode.APPEND
+
+
+def _kept_out(summaries: Sequence[Mapping[str, str]]) -> Iterator[Batch]:
+    """The ranges whose records a rollback has kept out of the table."""
+    for said in summaries:
+        if said.get(ROLLED_BACK_RECORDS_KEY) == Records.KEEP_OUT:
+            yield Batch(Position.from_json(said[FROM_KEY]), Position.from_json(said[POSITION_KEY]))
 
 
 def _column(name: str) -> Any:

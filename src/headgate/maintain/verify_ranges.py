@@ -4,8 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from headgate.maintain.findings import Report
-from headgate.model import BATCH_KEY, FROM_KEY, OPERATION_KEY, POSITION_KEY, Batch, Position
-from headgate.tables.materialize import DEAD_KEY, SKIPPED_KEY
+from headgate.model import (
+    BATCH_KEY,
+    DEAD_KEY,
+    FROM_KEY,
+    OPERATION_KEY,
+    POSITION_KEY,
+    SKIPPED_KEY,
+    Batch,
+    Position,
+)
 
 CHECK = "offsets"
 

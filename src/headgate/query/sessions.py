@@ -11,7 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.query.changes import changes
+from headgate.query.changes import changes, summary
 from headgate.query.checked import Checker
 from headgate.query.functions import Removal
 from headgate.spark import CATALOG
@@ -72,7 +72,8 @@ class LakeSessions:
         """What changed in a table between two of its snapshots."""
         wanted = asked.changes
         with self.session(asked.zone, catalog) as spark:
-            yield changes(spark, wanted["topic"], wanted["key"], wanted["start"], wanted["end"])
+            told = summary if wanted.get("summary") else changes
+            yield told(spark, wanted["topic"], wanted["key"], wanted["start"], wanted["end"])
 
     @contextmanager
     def session(self, zone: str, catalog: Mapping[str, str]) -> Iterator[SparkSession]:

@@ -82,6 +82,20 @@ def _tables(tables: list[dict[str, Any]]) -> Iterator[Metric]:
         "files_created": CounterMetricFamily(
             "headgate_table_files_created_total", "Data files that batches have written.", labels=["topic"]
         ),
+        "kept_bytes": GaugeMetricFamily(
+            "headgate_table_kept_bytes",
+            "Bytes of the files of all snapshots that are kept.",
+            labels=["topic"],
+        ),
+        "delta_log_bytes": GaugeMetricFamily(
+            "headgate_table_delta_log_bytes", "Bytes of the table's Delta log.", labels=["topic"]
+        ),
+        "dead_letters_count": GaugeMetricFamily(
+            "headgate_table_dead_letters", "Dead letters that no replay has taken up.", labels=["topic"]
+        ),
+        "last_compaction_at": GaugeMetricFamily(
+            "headgate_table_last_compaction_seconds", "When its files were packed last.", labels=["topic"]
+        ),
         "freshness": GaugeMetricFamily(
             "headgate_table_freshness_seconds", "How far the table is behind its topic.", labels=["topic"]
         ),
@@ -94,7 +108,9 @@ def _tables(tables: list[dict[str, Any]]) -> Iterator[Metric]:
             state.add_metric([table["topic"], name.value], float(table["state"] == name.value))
         for key, family in numbers.items():
             if table[key] is not None:
-                family.add_metric([table["topic"]], table[key])
+                # Times are milliseconds here, and seconds to Prometheus.
+                divisor = 1000 if key.endswith("_at") else 1
+                family.add_metric([table["topic"]], table[key] / divisor)
         for partition, offset in ((table["position"] or {}).get("offsets") or {}).items():
             position.add_metric([table["topic"], partition], offset)
     yield from (state, *numbers.values(), position)

@@ -108,7 +108,17 @@ def process(record: ProcessRecord) -> dict[str, Any]:
 
 
 # What the engine counts of a table, as lists and metrics show it.
-TABLE_NUMBERS = ("rows", "files", "bytes", "records_materialized", "files_created")
+TABLE_NUMBERS = (
+    "rows",
+    "files",
+    "bytes",
+    "records_materialized",
+    "files_created",
+    "kept_bytes",
+    "delta_log_bytes",
+    "dead_letters_count",
+    "last_compaction_at",
+)
 
 
 def table(record: TableRecord) -> dict[str, Any]:

@@ -7,7 +7,7 @@ up finds another's claim and writes nothing.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -199,11 +199,12 @@ class DeadLetters:
     def of_replay(self, replay_id: str) -> DataFrame:
         return self._source(f.col("replay_id") == replay_id)
 
-    def pending_replay(self, owner: Owner) -> str | None:
-        """A replay that has taken up dead letters and is not known to be done."""
-        mine = _of(owner) & f.col("replay_id").isNotNull() & f.col("replayed_at").isNull()
-        found = self._rows().where(mine).select("replay_id").limit(1).collect()
-        return found[0].replay_id if found else None
+    def standing(self, owner: Owner) -> tuple[int, str | None]:
+        """How many are dead, and a replay that has taken up some and is not known to be done."""
+        taken_up = f.col("replay_id").isNotNull()
+        under_way = f.when(taken_up & f.col("replayed_at").isNull(), f.col("replay_id"))
+        row = self._rows().where(_of(owner)).agg(f.count_if(~taken_up), f.max(under_way)).head()
+        return (0, None) if row is None else (int(row[0]), row[1])
 
     def take_up(self, replay_id: str, owner: Owner, topic_id: str, chosen: DataFrame) -> int:
         """Mark these (partition, offset) of a topic as taken up by a replay, before they are written."""
@@ -228,6 +229,35 @@ class DeadLetters:
     def count(self, owner: Owner) -> int:
         """How many are dead and not replayed."""
         return self._rows().where(_of(owner) & f.col("replay_id").isNull()).count()
+
+    # -- rollback
+
+    def count_in(self, owner: Owner, batch: Batch) -> int:
+        """How many records of a range are here, whatever became of them."""
+        return self._in(owner, batch).count()
+
+    def taken_up_by(self, owner: Owner, ids: Sequence[str]) -> list[Row]:
+        """Those of replays (or of rollbacks that have kept them out): their `topic_id`, partition, offset."""
+        mine = self._rows().where(_of(owner) & f.col("replay_id").isin(*ids))
+        return mine.select("topic_id", "partition", "offset").collect()
+
+    def undo(self, owner: Owner, ids: Sequence[str]) -> None:
+        """The rows of these replays are in the table no more: their letters are dead again."""
+        listed = ", ".join(map(_text, ids))
+        mine = f"table_id = {_text(owner.table_id)} and replay_id in ({listed})"
+        self._update(f"replay_id = null, replayed_at = null where {mine}")
+
+    def keep_out(self, owner: Owner, batch: Batch, rollback_id: str) -> None:
+        """No replay takes up the letters of a range: its records stay out of the table."""
+        if self._in(owner, batch).where(f.col("replay_id").isNull()).isEmpty():
+            return
+        ranges = " or ".join(
+            f"(`partition` = {r.partition} and `offset` >= {r.start} and `offset` < {r.end})"
+            for r in batch.ranges
+        )
+        mine = f"table_id = {_text(owner.table_id)} and topic_id = {_text(batch.end.topic_id)}"
+        closed = f"replay_id = {_text(kept_out_by(rollback_id))}, replayed_at = current_timestamp()"
+        self._update(f"{closed} where {mine} and replay_id is null and ({ranges})")
 
     # -- within
 
@@ -350,6 +380,11 @@ def _rest(begun: Position, end: Position, now: Position) -> Position | None:
 
 def _leads_still(end: Position, now: Position, partition: int) -> bool:
     return partition not in end.epochs or now.epochs.get(partition) == end.epochs[partition]
+
+
+def kept_out_by(rollback_id: str) -> str:
+    """What stands for a replay's id with letters that a rollback keeps out of the table."""
+    return f"kept-out {rollback_id}"
 
 
 def _of(owner: Owner) -> Column:

@@ -7,7 +7,8 @@ no clean-up enters.
 """
 
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -37,6 +38,9 @@ _SCHEMA = pa.schema(
 )
 
 
+_NAME = re.compile(r"/s(\d+)-[^/]*$")
+
+
 @dataclass(frozen=True)
 class Mark:
     """The record that deleted a key. An empty id stands for every key of that source up to then."""
@@ -55,7 +59,25 @@ class DeletedKeys:
         self._io = table.io()
         self._folder = f"{str(table.location()).rstrip('/')}/{BESIDE_FOLDER}/{table.uuid()}/deleted"
 
-    def add(self, marks: list[Mark], topic_id: str) -> None:
+    def drop(self, goes: Callable[[Mapping[str, Any]], bool], written_until: int) -> None:
+        """Forget the marks that go, of those that were written up to a snapshot, by its sequence number.
+
+        A file is written again without them before it is removed: marks may be there twice.
+        """
+        for location in self._files():
+            sequence = _sequence_of(location)
+            if sequence > written_until:
+                continue
+            rows = self._read(location)
+            kept = [row for row in rows if not goes(row)]
+            if len(kept) == len(rows):
+                continue
+            if kept:
+                self._write(pa.Table.from_pylist(kept, schema=_SCHEMA), sequence)
+            self._io.deleteFile(location)
+
+    def add(self, marks: list[Mark], topic_id: str, sequence: int) -> None:
+        """`sequence`: the number of the snapshot that the batch of these marks is to follow."""
         columns = [
             [mark.id for mark in marks],
             [topic_id] * len(marks),
@@ -65,9 +87,12 @@ class DeletedKeys:
             [generation_of(mark.order) for mark in marks],
         ]
         arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
+        self._write(pa.table(arrays, schema=_SCHEMA), sequence)
+
+    def _write(self, marks: pa.Table, sequence: int) -> None:
         data = io.BytesIO()
-        pq.write_table(pa.table(arrays, schema=_SCHEMA), data, compression="zstd")
-        stream = self._io.newOutputFile(f"{self._folder}/{uuid4()}.parquet").create()
+        pq.write_table(marks, data, compression="zstd")
+        stream = self._io.newOutputFile(f"{self._folder}/s{sequence}-{uuid4()}.parquet").create()
         try:
             stream.write(data.getvalue())
         finally:
@@ -103,3 +128,9 @@ class DeletedKeys:
             stream.close()
         rows: list[dict[str, Any]] = pq.read_table(io.BytesIO(data)).to_pylist()
         return rows
+
+
+def _sequence_of(location: str) -> int:
+    """Before files said so, they were written earlier than any that do."""
+    found = _NAME.search(location)
+    return int(found[1]) if found else 0

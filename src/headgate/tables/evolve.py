@@ -1,6 +1,7 @@
 """The schemas that a table's records are written with, and the columns that hold them all."""
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -10,7 +11,7 @@ from pyspark.sql import types as t
 from headgate.decode.connect import is_envelope
 from headgate.decode.debezium import ChangeReader, envelope_columns, is_control
 from headgate.decode.json_plain import JsonReader, parse_columns
-from headgate.decode.project import case_conflict, fits, paths, renamed
+from headgate.decode.project import case_conflict, fits, paths, renamed, widened
 from headgate.decode.reader import Reader
 from headgate.errors import BadRecords, NotFound, SchemaConflict, TableStopped, UnsupportedSchema
 from headgate.model import Envelope, RecordFormat, RecordTypes, TableMode, TableSpec, Tombstones
@@ -35,6 +36,8 @@ from headgate.tables.records import (
     metadata_columns,
 )
 from headgate.tables.renames import Rename, names_for, renames_of
+
+_log = logging.getLogger(__name__)
 
 RENAMES_KEY = "headgate.renames"
 NUMBERS_KEY = "headgate.field-numbers"
@@ -85,8 +88,12 @@ class _InPlay:
 class SchemasInPlay:
     """The schemas met in the records of one topic. One that no record uses changes nothing."""
 
-    def __init__(self, spec: TableSpec, schemas: Schemas, lake: Lake) -> None:
+    def __init__(
+        self, spec: TableSpec, schemas: Schemas, lake: Lake, warn: Callable[[str], None] = _log.warning
+    ) -> None:
+        """`warn` hears of a change that some readers do not follow, before it is made."""
         self._spec = spec
+        self._warn = warn
         self._schemas = schemas
         self._lake = lake
         self._value = _InPlay("value", spec.value_format)
@@ -356,7 +363,16 @@ class SchemasInPlay:
                 f"Field '{clash}' of topic '{self._spec.topic}' differs only by case from a column.",
                 "Name it as the table does, or disable the table with --purge and enable it again.",
             )
-        return columns if fits(found, columns) else self._lake.add_columns(table, found)
+        if fits(found, columns):
+            return columns
+        wider = ", ".join(widened(found, columns))
+        if wider and self._spec.has_delta and not self._spec.avoids_widening:
+            # Before it is so: from then on they refuse the table.
+            self._warn(
+                f"types become wider ({wider}): delta-rs and Polars do not read the table's Delta side from "
+                "now on. With --readers delta-rs its files are rewritten instead."
+            )
+        return self._lake.add_columns(table, found)
 
     def _check_metadata(self, found: t.StructType) -> None:
         own = {m.column for m in self._spec.metadata_kept}

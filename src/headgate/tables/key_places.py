@@ -42,6 +42,8 @@ class KeyPlaces:
         #: Whether rows of earlier versions are kept beside the present ones.
         self.versions = False
         self._marks: DeletedKeys | None = None
+        # Of the newest snapshot that is known: marks say after which they were written.
+        self._sequence = 0
         #: Rows that no record of the present generation has replaced; None where there is one generation.
         self.earlier_rows: int | None = None
 
@@ -54,6 +56,7 @@ class KeyPlaces:
         self.versions = VALID_TO in self._lake.columns(table).names
         gateway: Any = self._lane.spark.sparkContext._gateway
         self._marks = DeletedKeys(gateway, table) if remember or events else None
+        self._sequence = int(head.sequenceNumber())
         self.live.load(table)
         self.count_earlier(table, head, position, None)
         self.index.open()
@@ -86,7 +89,7 @@ class KeyPlaces:
         """Before the commit that deletes them; what the index learns of it after that."""
         if self._marks is None or not marks:
             return []
-        self._marks.add(marks, topic_id)
+        self._marks.add(marks, topic_id, self._sequence)
         return [(mark.id, _gone(mark)) for mark in marks if mark.id]
 
     def learn(
@@ -99,6 +102,7 @@ class KeyPlaces:
         forget: Iterable[bytes],
     ) -> None:
         """What a commit has changed."""
+        self._sequence = int(head.sequenceNumber())
         self.index.put(gone, _reflected(table, head), truncated, forget, rows)
 
     def count_earlier(self, table: Any, head: Any, position: Position, repeated: int | None) -> None:

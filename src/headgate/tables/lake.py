@@ -326,6 +326,15 @@ class Lake:
         return found
 
     @property
+    def gateway(self) -> Any:
+        """The way into the driver's JVM."""
+        return self._gateway
+
+    def metadata_json(self, table: Any) -> str:
+        """The table's metadata as the specification has it."""
+        return str(self._jvm.org.apache.iceberg.TableMetadataParser.toJson(table.operations().current()))
+
+    @property
     def integer(self) -> Any:
         return self._jvm.java.lang.Class.forName("java.lang.Integer")
 

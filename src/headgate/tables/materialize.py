@@ -7,7 +7,7 @@ because nothing counts until the commit, and the commit carries the position.
 import logging
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,10 +26,12 @@ from headgate.errors import (
 )
 from headgate.failpoints import failpoint
 from headgate.model import (
+    DEAD_KEY,
     FORMATS_KEY,
     OPERATION_KEY,
     REPLAY_KEY,
     REQUEST_KEY,
+    SKIPPED_KEY,
     Batch,
     Metadata,
     OnError,
@@ -42,6 +44,7 @@ from headgate.model import (
 )
 from headgate.partition import PartitionField
 from headgate.tables.dead_letters import DeadLetters, Owner
+from headgate.tables.deleted_keys import DeletedKeys
 from headgate.tables.evolve import Message, Schemas, SchemasInPlay, stopped
 from headgate.tables.frames import Frame
 from headgate.tables.key_index import KeyIndex
@@ -64,9 +67,22 @@ from headgate.tables.plan import (
 )
 from headgate.tables.position import read_position
 from headgate.tables.records import POSITION_COLUMN, RecordPlan
+from headgate.tables.rollback import (
+    EVENTS_NEED_EACH_OTHER,
+    Records,
+    RollbackPlan,
+    Wanted,
+    outcome,
+    plan_rollback,
+    roll_back,
+    unfinished_rollback,
+    why_not_again,
+)
 from headgate.tables.settle import settle, settled, settled_properties
 from headgate.tables.totals import Totals
+from headgate.tables.undone import check_letters, follow_rollback
 from headgate.tables.upsert import StagedChanges, Upserts
+from headgate.tables.usage import Usage
 from headgate.tables.versions import Versions
 
 log = logging.getLogger(__name__)
@@ -76,8 +92,6 @@ ENABLEMENT_KEY = "headgate.enablement"
 # Groups of bad records that are looked at together.
 GROUPS = 500
 # What a snapshot says beside its position.
-SKIPPED_KEY = "headgate.skipped"
-DEAD_KEY = "headgate.dead"
 ACCEPTED_KEY = "headgate.accepted"
 # The keys of a batch are in the driver's memory.
 UPSERT_ROWS = 1_000_000
@@ -145,8 +159,11 @@ class Materializer:
         dead_letters: DeadLetters | None = None,
         index: KeyIndex | None = None,
         mirror: DeltaMirror | None = None,
+        warn: Callable[[str], None] = log.warning,
     ) -> None:
-        """`index` is where an upsert table keeps its keys; `mirror` has its Delta log, wanted or not."""
+        """`index` is where an upsert table keeps its keys; `mirror` has its Delta log, wanted or not. `warn`
+        tells the table's owner."""
+        self._warn = warn
         self.spec = spec
         self._enablement = enablement
         self._lake = lake
@@ -179,6 +196,9 @@ class Materializer:
         self._begun: Position | None = None
         self.position: Position | None = None
         self._totals = Totals()
+        self._usage = Usage(spec.topic, lambda table: lake.metadata_json(table))
+        # Dead letters that were not replayed, of a table that keeps some.
+        self._dead_count = 0
         self._partition_reason = ""
         self.facts: Mapping[str, Any] = {}
 
@@ -187,13 +207,14 @@ class Materializer:
         if spec == getattr(self, "_settled", None):
             return
         self._settled = spec
-        self._in_play = SchemasInPlay(spec, self._schemas, self._lake)
+        self._in_play = SchemasInPlay(spec, self._schemas, self._lake, self._warn)
         self._partition = partition_of(spec)
 
     def forget(self) -> None:
         """Trust nothing that was read before: another writer may have been here."""
         self._table = None
         self.position = None
+        self._usage.forget()
         if self._mirror is not None:
             self._mirror.forget()
 
@@ -249,6 +270,7 @@ class Materializer:
             if self.position is None:
                 self.position = self._begin(view)
             self._take_up()
+            self._follow_rollback()
             if self._dead is not None:
                 self._begun = self._dead.pending(self._known(self._owner), self.position)
                 self._finish_replay()
@@ -276,7 +298,7 @@ class Materializer:
             self._mirror_now()
             self._note_facts()
         position = self._known(self.position)
-        judged = self._begun or position
+        judged = self._validated(position)
         if any(end < judged.offsets.get(partition, 0) for partition, end in view.ends.items()):
             # The view is older than the position: `latest` was settled since, or another engine was here.
             view = self._source.view(self.spec.topic)
@@ -310,6 +332,7 @@ class Materializer:
         self._head = self._commit(batch, staged, bad, totals.summary(time.monotonic() - started))
         failpoint("batch-committed")
         self.position, self._totals = batch.end, totals
+        self._dead_count += bad
         self._begun = None
         self._many_partitions = staged.partitions > MANY_PARTITIONS
         if isinstance(staged, StagedChanges):
@@ -348,7 +371,7 @@ class Materializer:
             self.check(view)
             view = self._source.view(self.spec.topic)
             lost = lost_ranges(position, view.earliest)
-            replaced = self._replaced(view, self._begun or position)
+            replaced = self._replaced(view, self._validated(position))
             if not lost and not replaced:
                 raise InvalidRequest(f"Topic '{self.spec.topic}' has lost nothing that its table lacks.")
             end = position.advanced_to({partition: first for partition, (_, first) in lost.items()})
@@ -357,6 +380,7 @@ class Materializer:
                 first = {p: min(first, position.offsets.get(p, 0)) for p, (first, _) in replaced.items()}
                 back = end.advanced_to(first)
                 end = back.in_new_era(back.cluster_id, back.topic_id, back.offsets)
+                end = replace(end, reread={p: at for p, at in end.reread.items() if p not in replaced})
             end = replace(end, epochs={**end.epochs, **view.epochs})
             said = ", ".join(
                 f"{what} {p}:{start}-{behind - 1}"
@@ -372,6 +396,53 @@ class Materializer:
         self._begun = None if self._dead is None else self._dead.pending(self._known(self._owner), end)
         self._mirror_now()
         self._note_facts()
+
+    def _validated(self, position: Position) -> Position:
+        """Up to where records are in the table, or were validated and may be in its dead letters."""
+        validated = self._begun or position
+        return validated if self._dead is None else validated.once_read
+
+    def rollback(self, view: TopicView, wanted: Wanted) -> Mapping[str, Any]:
+        """Put the table back to an earlier snapshot; without `records`, what that would mean. A request that
+        was carried out before is not carried out again."""
+        if not self.open(view):
+            raise InvalidRequest(f"Table '{self.spec.topic}' does not exist yet: it has no history.")
+        table, position = self._known(self._table), self._known(self.position)
+        done = self._lake.find_batch(table, Batch(position, position, wanted.id), None)
+        if done is None:
+            plan = plan_rollback(table, self.spec.topic, wanted.to)
+            dead = None if self._dead is None else (self._dead, self._known(self._owner))
+            check_letters(plan, dead)
+            refused = self._why_not(plan, view)
+            if wanted.records is None:
+                return plan.to_dict() | {"refused": {str(kind): why for kind, why in refused.items()}}
+            if wanted.records in refused:
+                raise InvalidRequest(refused[wanted.records])
+            failpoint("rollback-planned")
+            done = roll_back(table, plan, wanted, wanted.records, Totals.of(table))
+            failpoint("rollback-committed")
+            # What lies beside the table follows as it is opened.
+            self.position = None
+            self.open(view)
+        return outcome(table, done)
+
+    def _why_not(self, plan: RollbackPlan, view: TopicView) -> dict[Records, str]:
+        """What cannot become of the records of a rollback, and why."""
+        view = self._source.view(view.topic.name)
+        refused: dict[Records, str] = {}
+        replaced = self._replaced(view, plan.was.once_read)
+        again = why_not_again(plan, view.earliest, view.ends, replaced, self._counted(plan))
+        if again is not None:
+            refused[Records.AGAIN] = again
+        if self._upserts is not None and self._upserts.places.events:
+            refused[Records.KEEP_OUT] = EVENTS_NEED_EACH_OTHER.format(topic=plan.topic)
+        return refused
+
+    def _counted(self, plan: RollbackPlan) -> int | None:
+        """How many of the records are still there, where Kafka takes some away in between."""
+        if not plan.ranges or "compact" not in self._source.cleanup_policy(plan.topic):
+            return None
+        return self._lane.read(Batch(plan.back, plan.was), plan.topic).count()
 
     def _replaced(self, view: TopicView, judged: Position) -> dict[int, tuple[int, int]]:
         """Ranges whose records the topic has lost to another leader, by partition. `judged`: up to where they
@@ -420,6 +491,7 @@ class Materializer:
                 self._lake.refresh(table)
             if self.spec.has_delta:
                 self._mirror.is_alone = TableFormat.ICEBERG not in self.spec.formats
+                self._mirror.widens = not self.spec.avoids_widening
                 self._mirror.catch_up(table)
             else:
                 self._mirror.remove(table)
@@ -447,12 +519,24 @@ class Materializer:
             if self._dead.take_up(replay_id, self._known(self._owner), topic_id, good):
                 failpoint("replay-taken-up")
                 replayed += self._carry_out(replay_id, topic_id)
-        return ReplayReport(replayed, self._dead.count(self._known(self._owner)))
+        self._dead_count = self._dead.count(self._known(self._owner))
+        self._note_facts()
+        return ReplayReport(replayed, self._dead_count)
+
+    def _follow_rollback(self) -> None:
+        """What lies beside the table is as the table is, before anything is read for the next batch."""
+        table = self._known(self._table)
+        rolled_back = unfinished_rollback(table)
+        if rolled_back is None:
+            return
+        dead = None if self._dead is None else (self._dead, self._known(self._owner))
+        marks = DeletedKeys(self._lake.gateway, table) if self._settled.is_upsert else None
+        follow_rollback(table, rolled_back, dead, marks)
 
     def _finish_replay(self) -> None:
         """A replay that an engine did not live to finish."""
-        dead = self._known(self._dead)
-        replay_id = dead.pending_replay(self._known(self._owner))
+        dead, owner = self._known(self._dead), self._known(self._owner)
+        self._dead_count, replay_id = dead.standing(owner)
         if replay_id is None:
             return
         if self._lake.find_replay(self._table, replay_id) is not None:
@@ -462,6 +546,7 @@ class Materializer:
             self._pin()
             # Whether its rows still decode is for the next replay to find out.
             dead.give_back(replay_id)
+            self._dead_count = dead.count(owner)
 
     def _pin(self) -> None:
         """An empty snapshot that says again where the table stands."""
@@ -519,6 +604,8 @@ class Materializer:
             "bytes": int(summary.get("total-files-size") or 0),
             "schema_ids": self._in_play.ids,
             "dead_letters": None if self._dead is None else self._dead.name,
+            "dead_letters_count": None if self._dead is None else self._dead_count,
+            **self._usage.facts(table, self._log_bytes),
             "partition": [str(field) for field in self._resolved_partition()],
             "format_version": self._settled.format,
             "partition_reason": self._partition_reason,
@@ -533,6 +620,9 @@ class Materializer:
                 "unique_keys": self.facts["rows"],
                 **self._upserts.facts(),
             }
+
+    def _log_bytes(self) -> int | None:
+        return self._mirror.size() if self._mirror is not None and self.spec.has_delta else None
 
     def _check_partition(self, key: Sequence[str]) -> None:
         for one in self._resolved_partition():
@@ -616,10 +706,9 @@ class Materializer:
     def _write(self, batch: Batch, view: TopicView) -> tuple[Staged, int]:
         """Files of the batch, and how many records are bad. All is tried at once: most batches are good."""
         source = self._lane.read(batch, self.spec.topic)
-        retried = self._begun is not None and self._dead is not None
-        if retried:
-            source = self._known(self._dead).without_dead(source, self._known(self._owner), batch)
-        if not retried and not self._had_bad:
+        if self._dead is not None and (self._begun is not None or batch.start.reread):
+            source = self._dead.without_dead(source, self._known(self._owner), batch)
+        if self._begun is None and not self._had_bad:
             plan = self._plan(batch, view)
             if plan.headers != self._headers:
                 plan = replace(plan, headers=self._headers)

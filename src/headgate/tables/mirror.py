@@ -6,7 +6,7 @@ it shows, so that a crash anywhere is healed by doing it again.
 """
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
@@ -29,16 +29,17 @@ from headgate.delta.actions import (
     with_vector,
 )
 from headgate.delta.files import Files, files_at
+from headgate.delta.log import FOLDER as LOG_FOLDER
 from headgate.delta.log import REBUILD, DeltaLog
 from headgate.delta.log import VECTORS as VECTORS_FOLDER
-from headgate.delta.schema import DeltaSchema, conflict, delta_schema, may_conflict
+from headgate.delta.schema import WIDENING, DeltaSchema, conflict, delta_schema, may_conflict, widened_types
 from headgate.delta.state import LogState, Mirrored, live_rows
 from headgate.delta.stats import file_stats
 from headgate.delta.vectors import Blob, file_name, pack
 from headgate.errors import MirrorStopped, StaleLog
 from headgate.failpoints import failpoint
 from headgate.tables.lake import Lake
-from headgate.tables.mirror_source import DataFile, MirrorSource, held_names, items
+from headgate.tables.mirror_source import DataFile, Held, MirrorSource, held_columns, items
 
 Json = dict[str, Any]
 # The log's number, once there is one; before and after it, what is being done to it.
@@ -50,7 +51,11 @@ _OWN_PROPERTIES = frozenset({GENERATION_KEY})
 
 
 class NeedsRewrite(MirrorStopped):
-    """Live files name columns otherwise than the table's schema does."""
+    """Live files name columns otherwise than the table's schema does, or hold narrower types."""
+
+
+class NeedsWiderFiles(NeedsRewrite):
+    """Live files hold narrower types than the table's schema, and somebody reads who does not widen them."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,8 @@ class DeltaMirror:
         self._open_files = open_files
         # Whether the log is all that readers have: then every column must be exact in it.
         self.is_alone = False
+        # Whether all who read it know columns whose type was widened.
+        self.widens = True
         self._log: DeltaLog | None = None
         self._files: Files | None = None
         self._state: LogState | None = None
@@ -100,8 +107,8 @@ class DeltaMirror:
         self._snapshots = 0
         # The snapshot that the log's first version shows.
         self._oldest: int | None = None
-        self._views: dict[int, DeltaSchema] = {}
-        self._names: dict[str, Mapping[int, tuple[int | None, str]]] = {}
+        self._views: dict[tuple[int, bool], DeltaSchema] = {}
+        self._held: dict[str, Held] = {}
 
     def forget(self) -> None:
         """Trust nothing that was read before."""
@@ -118,7 +125,14 @@ class DeltaMirror:
             "snapshot_id": None if snapshot is None else str(snapshot),
             "files": len(self._state.files),
             "rows": self._state.rows,
+            "widened_types": WIDENING in self._state.protocol.get("readerFeatures", ()),
         }
+
+    def size(self) -> int | None:
+        """The bytes of the log, with the vectors that are copied for it; None where it is not open."""
+        if self._files is None:
+            return None
+        return self._files.size(LOG_FOLDER) + self._files.size(VECTORS_FOLDER)
 
     # -- what is asked of it
 
@@ -254,9 +268,9 @@ class DeltaMirror:
         if mirrored.metadata == location:
             return
         chain = self._chain(table, mirrored.snapshot)
-        renamed = self._may_be_renamed(metadata, mirrored)
-        if chain is None or renamed:
-            self._at_once(table, log, state, metadata, chain is None, check=renamed)
+        differs = metadata.currentSchemaId() != mirrored.schema and self._may_differ(metadata)
+        if chain is None or differs:
+            self._at_once(table, log, state, metadata, chain is None, check=differs)
         else:
             for snapshot in chain:
                 self._one(table, log, state, metadata, snapshot)
@@ -276,13 +290,15 @@ class DeltaMirror:
                 return None
         return None if snapshot is None and since is not None else found[::-1]
 
-    def _may_be_renamed(self, metadata: Any, mirrored: Mirrored) -> bool:
-        """Whether columns were named anew since: then what is between is not shown, for no reader of Delta
-        could read it."""
-        if metadata.currentSchemaId() == mirrored.schema:
-            return False
-        schemas = self._source.schemas(metadata)
-        return may_conflict(schemas.values(), self._source.spelling)
+    def _may_differ(self, metadata: Any) -> bool:
+        """Whether files may hold columns that some reader of Delta would not find, or not read: then what is
+        between two schemas is not shown, and files are looked into."""
+        schemas = self._source.schemas(metadata).values()
+        return may_conflict(schemas, self._source.spelling) or bool(self._widened(schemas))
+
+    def _widened(self, schemas: Iterable[Mapping[str, Any]]) -> Mapping[int, str]:
+        """The types that must be in the files themselves, by field id."""
+        return {} if self.widens else widened_types(dict(one) for one in schemas)
 
     def _one(self, table: Any, log: DeltaLog, state: LogState, metadata: Any, snapshot: Any) -> None:
         """The version of one snapshot."""
@@ -322,7 +338,7 @@ class DeltaMirror:
         """One version for all that happened since."""
         snapshot = table.currentSnapshot()
         view = self._view(metadata, snapshot, metadata.currentSchemaId())
-        if check or may_conflict(self._source.schemas(metadata).values(), self._source.spelling):
+        if check or self._may_differ(metadata):
             self._check_names(table, metadata, self._source.live(table, snapshot))
         files = self._difference(table, state, snapshot)
         operation = "RESTORE" if restored else "WRITE"
@@ -338,7 +354,7 @@ class DeltaMirror:
         described = self._described(state, view, state.protocol, {})
         if not described:
             return
-        if may_conflict(self._source.schemas(metadata).values(), self._source.spelling):
+        if self._may_differ(metadata):
             self._check_names(table, metadata, self._source.live(table, snapshot))
         nothing = FileActions([], [], {})
         operation = "SET TBLPROPERTIES"
@@ -508,12 +524,12 @@ class DeltaMirror:
     # -- views
 
     def _view(self, metadata: Any, snapshot: Any | None, schema_id: int) -> View:
-        made = self._views.get(schema_id)
+        made = self._views.get((schema_id, self.widens))
         if made is None:
             schemas = self._source.schemas(metadata)
-            earlier = [schema for number, schema in schemas.items() if number <= schema_id]
+            earlier = [schema for number, schema in schemas.items() if number <= schema_id and self.widens]
             made = delta_schema(schemas[schema_id], earlier, self._source.spelling)
-            self._views[schema_id] = made
+            self._views[schema_id, self.widens] = made
         if self.is_alone and made.inexact:
             raise MirrorStopped(
                 f"Delta has no type for columns of table '{self._topic}': {', '.join(made.inexact)}.",
@@ -539,16 +555,24 @@ class DeltaMirror:
         return replace(before, metadata=location, snapshot=_id(view.snapshot), schema=view.schema_id)
 
     def _check_names(self, table: Any, metadata: Any, live: Mapping[str, Any]) -> None:
-        """Raises when live files hold a column under another name than the schema's."""
-        schemas = self._source.schemas(metadata)
-        if not may_conflict(schemas.values(), self._source.spelling):
+        """Raises when live files hold a column under another name than the schema's, or narrower than some
+        reader takes it."""
+        if not self._may_differ(metadata):
             return
-        schema = schemas[metadata.currentSchemaId()]
-        self._names = {path: names for path, names in self._names.items() if path in live}
+        schemas = self._source.schemas(metadata)
+        schema, types = schemas[metadata.currentSchemaId()], self._widened(schemas.values())
+        self._held = {path: held for path, held in self._held.items() if path in live}
         for path in live:
-            if path not in self._names:
-                self._names[path] = held_names(self._known_files(), path)
-            why = conflict(schema, self._source.spelling, self._names[path])
+            if path not in self._held:
+                self._held[path] = held_columns(self._known_files(), path)
+            narrower = self._held[path].narrower(types)
+            if narrower is not None:
+                raise NeedsWiderFiles(
+                    f"The Delta side of table '{self._topic}' waits: file {path} {narrower}, which is wider "
+                    "now.",
+                    f"Have such files rewritten: `headgate table compact {self._topic} --all`.",
+                )
+            why = conflict(schema, self._source.spelling, self._held[path].names)
             if why is not None:
                 raise NeedsRewrite(
                     f"The Delta side of table '{self._topic}' waits: file {path} {why}, and readers of Delta "

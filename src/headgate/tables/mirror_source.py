@@ -1,6 +1,7 @@
 """What Iceberg says of a table, for the log that mirrors it: its schemas, its snapshots, their files."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -203,9 +204,36 @@ class MirrorSource:
         return str(file.format().name()) == "PUFFIN"
 
 
-def held_names(files: Files, path: str) -> dict[int, tuple[int | None, str]]:
-    """The names in a Parquet file, by field id: its own word, whatever the table's schema was then."""
+@dataclass(frozen=True)
+class Held:
+    """What a Parquet file says of its fields, by their ids: place and name, and the type of those that hold
+    nothing else."""
+
+    names: Mapping[int, tuple[int | None, str]]
+    types: Mapping[int, Any]
+
+    def narrower(self, types: Mapping[int, str]) -> str | None:
+        """How a column is narrower here than the type that it has now; None where none is."""
+        for number, wanted in types.items():
+            held = self.types.get(number)
+            if held is not None and held != _ARROW.get(wanted, _decimal(wanted)):
+                return f"holds column '{self.names[number][1]}' as {held}"
+        return None
+
+
+# What a type that was widened is in a file.
+_ARROW = {"long": pa.int64(), "double": pa.float64()}
+
+
+def _decimal(kind: str) -> Any:
+    match = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", kind)
+    return None if match is None else pa.decimal128(int(match[1]), int(match[2]))
+
+
+def held_columns(files: Files, path: str) -> Held:
+    """Of a Parquet file: its own word, whatever the table's schema was then."""
     found: dict[int, tuple[int | None, str]] = {}
+    types: dict[int, Any] = {}
 
     def take(fields: Iterable[Any], parent: int | None) -> None:
         for one in fields:
@@ -213,11 +241,14 @@ def held_names(files: Files, path: str) -> dict[int, tuple[int | None, str]]:
             if number is None or int(number) > _RESERVED_IDS:
                 continue
             found[int(number)] = (parent, one.name)
-            take(_inside(one.type), int(number))
+            inside = _inside(one.type)
+            take(inside, int(number))
+            if not inside:
+                types[int(number)] = one.type
 
     with files.open(path) as file:
         take(pq.ParquetFile(pa.PythonFile(file)).schema_arrow, None)
-    return found
+    return Held(found, types)
 
 
 def _inside(kind: Any) -> list[Any]:

@@ -12,10 +12,7 @@ def read_position(table: Any, name: str) -> Position | None:
     After a rollback the tag is newer than the rows that are left: the ancestor's word goes first. None only
     for a table that never had a snapshot: one with history and no position is an error.
     """
-    found = _newest_ancestor(table)
-    if found is None:
-        tag = table.refs().get(POSITION_TAG)
-        found = _position_of(table.snapshot(tag.snapshotId())) if tag is not None else None
+    found = position_at(table, table.currentSnapshot())
     if found is None and table.operations().current().lastSequenceNumber() > 0:
         raise PositionMissing(
             f"Table '{name}' has history but none of its snapshots carries a position.",
@@ -25,16 +22,17 @@ def read_position(table: Any, name: str) -> Position | None:
     return found
 
 
-def _newest_ancestor(table: Any) -> Position | None:
-    """Walk from the current snapshot to its parents as far as they are reachable."""
-    snapshot = table.currentSnapshot()
+def position_at(table: Any, snapshot: Any | None) -> Position | None:
+    """The position of a table as of one of its snapshots: of its nearest ancestor that carries one, or of the
+    tag where expiry has cut the history."""
     while snapshot is not None:
         position = _position_of(snapshot)
         if position is not None:
             return position
         parent = snapshot.parentId()
         snapshot = table.snapshot(parent) if parent is not None else None
-    return None
+    tag = table.refs().get(POSITION_TAG)
+    return None if tag is None else _position_of(table.snapshot(tag.snapshotId()))
 
 
 def _position_of(snapshot: Any) -> Position | None:

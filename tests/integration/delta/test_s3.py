@@ -12,7 +12,7 @@ from moto.server import ThreadedMotoServer
 
 from headgate.delta.files import S3Files, files_at
 from headgate.delta.log import DeltaLog
-from headgate.tables.mirror_source import held_names
+from headgate.tables.mirror_source import held_columns
 from tests.unit.delta.test_log import Log, added, shown
 
 
@@ -84,4 +84,4 @@ def test_footers_are_read_in_pieces(client: Any) -> None:
     pq.write_table(table, data)
     files = files_at("s3://lake/files", client)
     files.put("one.parquet", data.getvalue().to_pybytes())
-    assert held_names(files, "one.parquet") == {7: (None, "a")}
+    assert held_columns(files, "one.parquet").names == {7: (None, "a")}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.fencing import Proposal, Snapshot, TableState, judge, position_at, proposed_batches
-from headgate.model import BATCH_KEY, FROM_KEY, OPERATION_KEY, POSITION_KEY, Batch, Position
+from headgate.model import BATCH_KEY, FROM_KEY, OPERATION_KEY, POSITION_KEY, ROLLBACK, Batch, Position
 
 
 def at(offset: int) -> Position:
@@ -276,3 +276,40 @@ def test_an_expiry_that_loses_the_position_is_refused(table: TableState, wanted:
     status, _, message = refusal(table, wanted)
     assert status == 403
     assert "headgate table expire" in message
+
+
+def rollback(number: int, parent: int, start: int, end: int) -> Snapshot:
+    made = Batch(at(start), at(end), f"asked-{number}")
+    return Snapshot(number, parent, number, "append", {**made.summary(), OPERATION_KEY: ROLLBACK})
+
+
+THREE = batch_snapshot(3, 20, 30, parent=2)
+
+
+@pytest.mark.parametrize("end", [10, 30], ids=["read again", "kept out"])
+def test_a_rollback_starts_where_the_table_stood_at_the_snapshot_it_goes_back_to(end: int) -> None:
+    back = rollback(4, parent=1, start=10, end=end)
+    proposal = Proposal(True, 3, (back,), (1, 4))
+    assert judge(managed(ONE, TWO, THREE), proposal, frozenset()) == ("asked-4",)
+
+
+def test_a_rollback_that_says_another_position_is_a_conflict() -> None:
+    back = rollback(4, parent=1, start=20, end=20)
+    assert refusal(managed(ONE, TWO, THREE), Proposal(True, 3, (back,), (1, 4)))[0] == 409
+
+
+def test_a_rollback_goes_back_in_the_history_of_what_it_asserts_only() -> None:
+    elsewhere = batch_snapshot(7, 10, 12, parent=1)
+    table = managed(ONE, elsewhere, TWO, THREE)
+    back = rollback(8, parent=7, start=12, end=12)
+    status, _, message = refusal(table, Proposal(True, 3, (back,), (8,)))
+    assert status == 403
+    assert "Snapshot 7 is not in the history of main" in message
+
+
+def test_a_batch_made_for_the_head_before_a_rollback_is_refused_after_it() -> None:
+    back = rollback(4, parent=1, start=10, end=10)
+    table = managed(ONE, TWO, THREE, back)
+    late = batch_snapshot(5, 30, 40, parent=4)
+    assert refusal(table, append_to(4, late))[0] == 409
+    assert judge(table, append_to(4, batch_snapshot(6, 10, 40, parent=4)), frozenset()) == ("batch-6",)

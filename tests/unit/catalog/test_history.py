@@ -10,7 +10,16 @@ import pytest
 from headgate.catalog.history import history_rows, ref_rows, snapshot_rows, table_history
 from headgate.catalog.manifests import file_rows, manifest_rows, partition_rows
 from headgate.errors import NotFound
-from headgate.model import FROM_KEY, OPERATION_KEY, POSITION_KEY, SECONDS_KEY
+from headgate.model import (
+    ASKED_BY_KEY,
+    FROM_KEY,
+    OPERATION_KEY,
+    POSITION_KEY,
+    ROLLED_BACK_FROM_KEY,
+    ROLLED_BACK_RECORDS_KEY,
+    ROLLED_BACK_TO_KEY,
+    SECONDS_KEY,
+)
 
 
 def snapshot(number: int, parent: int | None, schema: int, **summary: str) -> dict[str, Any]:
@@ -127,6 +136,23 @@ def test_each_snapshot_tells_what_it_did() -> None:
     assert (compacted["files_removed"], compacted["bytes_removed"]) == (4, 200)
     assert (compacted["from"], compacted["seconds"]) == (None, None)
     assert [one["refs"] for one in found["snapshots"]] == [["main"], ["audit"], []]
+
+
+def test_a_rollback_tells_from_where_to_where_and_who_asked() -> None:
+    back = snapshot(4, 1, 1, operation="append")
+    back["summary"] |= {
+        OPERATION_KEY: "rollback",
+        ROLLED_BACK_FROM_KEY: "3",
+        ROLLED_BACK_TO_KEY: "1",
+        ROLLED_BACK_RECORDS_KEY: "keep-out",
+        ASKED_BY_KEY: "olga",
+    }
+    snapshots = [*METADATA["snapshots"], back]  # type: ignore[misc]
+    found = table_history({**METADATA, "current-snapshot-id": 4, "snapshots": snapshots})["snapshots"]
+    assert (found[0]["action"], found[0]["asked_by"]) == ("rollback", "olga")
+    assert found[0]["rolled_back"] == {"from": "3", "to": "1", "records": "keep-out"}
+    assert [one["is_current_ancestor"] for one in found] == [True, False, False, True]
+    assert (found[1]["rolled_back"], found[1]["asked_by"]) == (None, None)
 
 
 def test_the_table_tells_what_it_takes() -> None:

@@ -75,3 +75,58 @@ def test_a_suspended_table_can_be_verified(client: TestClient, store: Store) -> 
 
 def test_a_table_that_is_not_there(client: TestClient) -> None:
     assert client.post("/api/v1/tables/nobody/compact").status_code == 404
+
+
+def asked(client: TestClient, store: Store, method: str, path: str, body: Any = None) -> tuple[str, Any]:
+    """The kind and the arguments of the request that it becomes."""
+    if not store.tables():
+        store.enable_table(TableSpec("orders"))
+    answer = client.request(method, f"/api/v1/tables/orders/{path}", json=body)
+    assert answer.status_code == 202, answer.json()
+    request = store.request(answer.json()["request"])
+    return request.kind, dict(request.arguments)
+
+
+def test_a_rollback_is_planned_or_asked_for_with_who_asks(client: TestClient, store: Store) -> None:
+    kind, said = asked(client, store, "POST", "rollback", {"to": "7", "dry_run": True})
+    assert (kind, said) == ("plan-rollback", {"to": "7", "dry_run": True})
+    wanted = {"to": "7", "records": "keep-out"}
+    kind, said = asked(client, store, "POST", "rollback", wanted)
+    assert kind == "rollback"
+    assert said == wanted | {"dry_run": False, "asked_by": said["asked_by"]}
+    assert said["asked_by"]
+
+
+def test_a_rollback_must_say_what_becomes_of_the_records(client: TestClient, store: Store) -> None:
+    store.enable_table(TableSpec("orders"))
+    answer = client.post("/api/v1/tables/orders/rollback", json={"to": "7"})
+    assert answer.status_code == 400
+    assert "keep-out" in answer.json()["remedy"]
+    assert client.post("/api/v1/tables/orders/rollback", json={"to": "7", "records": "x"}).status_code == 422
+    assert store.waiting() == {}
+
+
+def test_tags_are_made_and_removed(client: TestClient, store: Store) -> None:
+    body = {"name": "end-of-day", "snapshot": "7", "keep": "30d"}
+    assert asked(client, store, "POST", "tags", body) == ("tag", body)
+    assert asked(client, store, "DELETE", "tags/end-of-day") == ("untag", {"name": "end-of-day"})
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"name": "main"}, "the table's own"),
+        ({"name": "headgate-position"}, "the table's own"),
+        ({"name": "123"}, "cannot be the name of a tag"),
+        ({"name": "a/b"}, "cannot be the name of a tag"),
+        ({"name": "x", "keep": "soon"}, "not a duration"),
+    ],
+)
+def test_what_cannot_be_a_tag_is_refused(
+    client: TestClient, store: Store, body: dict[str, Any], said: str
+) -> None:
+    store.enable_table(TableSpec("orders"))
+    answer = client.post("/api/v1/tables/orders/tags", json=body)
+    assert answer.status_code == 400
+    assert said in answer.json()["message"]
+    assert store.waiting() == {}

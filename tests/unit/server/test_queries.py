@@ -160,7 +160,13 @@ def test_a_comparison_takes_who_reads_the_table(client: TestClient, seen: list[A
     _, headers = login(store, "reader:local:shop.*")
     asked = client.post(f"{QUERIES}/changes", json={"topic": "shop.orders", "start": "1"}, headers=headers)
     assert (asked.status_code, asked.json()["kind"]) == (201, "changes")
-    assert seen[0][1]["changes"] == {"topic": "shop.orders", "start": "1", "end": None, "key": []}
+    assert seen[0][1]["changes"] == {
+        "topic": "shop.orders",
+        "start": "1",
+        "end": None,
+        "summary": False,
+        "key": [],
+    }
     for topic in ("hr.salaries", "hr.nobody"):
         hidden = client.post(f"{QUERIES}/changes", json={"topic": topic}, headers=headers)
         assert hidden.status_code == 404

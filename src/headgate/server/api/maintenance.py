@@ -1,6 +1,6 @@
 """Maintenance that somebody asks for: written down here, carried out by the engine in the table's slot."""
 
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, status
 from pydantic import BaseModel, ConfigDict, Field
@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from headgate.access import Role
 from headgate.config import YOUNGEST_ORPHAN_SECONDS
 from headgate.errors import InvalidRequest
-from headgate.options import parse_duration
-from headgate.server.access import needs
+from headgate.options import check_tag, parse_duration
+from headgate.server.access import Asking, needs
 from headgate.store import Store
 
 ENDING = ("disabled", "purged")
@@ -55,6 +55,26 @@ class VerifyRequest(Asked):
     """How much of a table to verify."""
 
     deep: bool = Field(False, description="Read every row, and compare them with Kafka and the key index.")
+
+
+class RollbackRequest(Asked):
+    """Where a table is to be put back to, and what becomes of the records between the two positions."""
+
+    to: str = Field(min_length=1, max_length=256, description="A snapshot's id, a tag, or a time.")
+    records: Literal["again", "keep-out"] | None = Field(
+        None,
+        description="`again`: the position goes back, and they are read again. `keep-out`: it stays, and "
+        "they stay out of the table.",
+    )
+    dry_run: bool = Field(False, description="Only say what it would mean; `records` may be left out.")
+
+
+class TagRequest(Asked):
+    """A name for a snapshot."""
+
+    name: str = Field(min_length=1, max_length=128)
+    snapshot: str | None = Field(None, max_length=32, description="Its id; the newest if none is said.")
+    keep: str | None = Field(None, description="`30d`, `12h`: then expiry removes the tag.")
 
 
 def maintenance_router(store: Store) -> APIRouter:
@@ -124,7 +144,50 @@ def maintenance_router(store: Store) -> APIRouter:
     def verify(topic: str, wanted: VerifyRequest | None = None) -> dict[str, Any]:
         return _ask(topic, "verify", wanted)
 
-    def _ask(topic: str, kind: str, wanted: Asked | None) -> dict[str, Any]:
+    @router.post(
+        "/{topic}/rollback",
+        summary="Put a table back to an earlier snapshot",
+        status_code=status.HTTP_202_ACCEPTED,
+        **needs(Role.ADMIN, "table"),
+    )
+    def rollback(topic: str, wanted: RollbackRequest, access: Asking) -> dict[str, Any]:
+        """With `dry_run` the request's result says what it would mean, in snapshots, rows and offsets."""
+        if wanted.dry_run:
+            return _ask(topic, "plan-rollback", wanted)
+        if wanted.records is None:
+            raise InvalidRequest(
+                f"It is not said what becomes of the records that table '{topic}' has read since.",
+                "Say `again` to have them read again, or `keep-out` to keep them out of the table.",
+            )
+        access.note(f"snapshot {wanted.to}, records {wanted.records}")
+        return _ask(topic, "rollback", wanted, asked_by=access.caller.name)
+
+    @router.post(
+        "/{topic}/tags",
+        summary="Name a snapshot",
+        status_code=status.HTTP_202_ACCEPTED,
+        **needs(Role.WRITER, "table"),
+    )
+    def tag(topic: str, wanted: TagRequest, access: Asking) -> dict[str, Any]:
+        check_tag(wanted.name)
+        if wanted.keep is not None:
+            parse_duration(wanted.keep)
+        access.note(f"tag {wanted.name}")
+        return _ask(topic, "tag", wanted)
+
+    @router.delete(
+        "/{topic}/tags/{name}",
+        summary="Remove a tag",
+        status_code=status.HTTP_202_ACCEPTED,
+        **needs(Role.ADMIN, "table"),
+    )
+    def untag(topic: str, name: str, access: Asking) -> dict[str, Any]:
+        """Its snapshot goes with the next expiry, if it is old enough: that takes an admin of the table."""
+        check_tag(name)
+        access.note(f"tag {name}")
+        return _ask(topic, "untag", None, name=name)
+
+    def _ask(topic: str, kind: str, wanted: Asked | None, **more: str) -> dict[str, Any]:
         record = store.table(topic)
         if record.desired in ENDING:
             raise InvalidRequest(f"Table '{topic}' is being disabled.")
@@ -135,6 +198,6 @@ def maintenance_router(store: Store) -> APIRouter:
                 f"Resume it: `headgate table resume {topic}`.",
             )
         arguments = {} if wanted is None else wanted.model_dump(exclude_none=True)
-        return {"request": store.ask(topic, kind, arguments)}
+        return {"request": store.ask(topic, kind, arguments | more)}
 
     return router

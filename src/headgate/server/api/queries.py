@@ -76,6 +76,7 @@ class Comparison(BaseModel):
     topic: str = Field(min_length=1)
     start: str | None = Field(None, description="A snapshot's id, or a time; none is before the first.")
     end: str | None = Field(None, description="A snapshot's id, or a time; none is now.")
+    summary: bool = Field(False, description="By column, how many values came, are others, and went.")
     format: Form = Field("json", description="Lines of JSON, or a stream of Arrow.")
 
 
@@ -133,7 +134,7 @@ def queries_router(
         """Its rows are read as a SELECT's are."""
         access.check_table(wanted.topic, Role.READER)
         key = list(store.table(wanted.topic).status.detail.get("key") or ())
-        compared = {"topic": wanted.topic, "start": wanted.start, "end": wanted.end, "key": key}
+        compared = {**wanted.model_dump(exclude={"format"}), "key": key}
         asked = Asked("changes", "", changes=compared, form=wanted.format)
         return {"id": started(asked, access), "kind": asked.kind, **NOT_PLANNED}
 

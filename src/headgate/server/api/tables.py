@@ -58,7 +58,10 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
         kinds = {one.name: one.kind for one in integrations.all()}
         return found | {
             "catalogs": [publication(one) for one in published],
-            "warnings": format_warnings(record.spec, kinds, [one.integration for one in published]),
+            "warnings": [
+                *format_warnings(record.spec, kinds, [one.integration for one in published]),
+                *delta_warnings(record.status.detail),
+            ],
         }
 
     @router.patch("/{topic}", summary="Change what is wanted of a table", **needs(Role.WRITER, "table"))
@@ -196,6 +199,16 @@ def format_warnings(spec: TableSpec, kinds: Mapping[str, str], catalogs: Iterabl
         "enabled with --readers athena is of that"
         for name in catalogs
         if kinds.get(name) == "glue"
+    ]
+
+
+def delta_warnings(detail: Mapping[str, Any]) -> list[str]:
+    """Of readers that refuse the table's Delta log as it is."""
+    if not (detail.get("delta") or {}).get("widened_types"):
+        return []
+    return [
+        "columns of its Delta log have got wider types: delta-rs and Polars do not read it; with --readers "
+        "delta-rs files are rewritten instead; `headgate table mirror --rebuild` makes a log without them"
     ]
 
 
