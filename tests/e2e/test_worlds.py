@@ -66,9 +66,11 @@ def shown(
     name, page, limit = request.param
     before = There.on(stack)
     typist = Typist(stack, read_page(page), tmp_path_factory.mktemp(name))
-    typist.type_on(until="figures")
-    yield ShownWorld(WORLDS[name], typist, limit, WORLDS[name].expected(limit, SEED))
-    take_away(stack, before)
+    try:
+        typist.type_on(until="figures")
+        yield ShownWorld(WORLDS[name], typist, limit, WORLDS[name].expected(limit, SEED))
+    finally:
+        take_away(stack, before)
 
 
 def take_away(stack: Stack, before: There) -> None:

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 SHELL = ("", "bash", "console", "sh", "shell")
 SOON_SECONDS = 180.0
 # Pages are written again with what commands print, instead of failing.
-REWRITE = "HEADGATE_REWRITE_PAGES"
+REWRITE = "REWRITE_PAGES"
 _FENCE = re.compile(r"^\s*(`{3,})(\S*)\s*$")
 _COMMENT = re.compile(r"^\s*<!--\s*(not run|file|part|soon|figures|varies)(?::\s*(.*?))?\s*-->\s*$")
 _COMMAND = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*(?:headgate|export|python|cd|kill|make|echo) ?")

@@ -8,9 +8,9 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
-from pyspark.sql.avro.functions import from_avro
 
 from headgate.decode import avro_part as part
+from headgate.decode.avro_column import from_avro
 from headgate.decode.avro_schema import read_schema
 from headgate.decode.reader import Reader
 

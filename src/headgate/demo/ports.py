@@ -35,7 +35,14 @@ class Headgate(Protocol):
         """The rows of a query of the lake."""
 
 
+def shown_command(words: Sequence[str]) -> str:
+    """A command as one would type it: SQL in double quotes, so that the single ones in it may stay."""
+    return " ".join(
+        ["headgate", *(f'"{w}"' if "'" in w and not set(w) & set('"$`\\') else shlex.quote(w) for w in words)]
+    )
+
+
 def type_command(words: Sequence[str], headgate: Headgate, screen: Screen) -> None:
     """Runs a command, shown as one would type it."""
-    screen.say(f"$ headgate {shlex.join(words)}")
+    screen.say(f"$ {shown_command(words)}")
     headgate.run(words)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from headgate.demo.figures import wait_for_figures
 from headgate.demo.orders import Orders
-from headgate.demo.ports import Headgate, Screen, type_command
+from headgate.demo.ports import Headgate, Screen, shown_command, type_command
 from headgate.errors import InvalidRequest
 from headgate.worlds import WORLDS, Expected, World, world_file
 
@@ -107,7 +107,7 @@ class _Tour:
         self._screen.say("  in another terminal:")
         self._screen.say(f"  export HEADGATE_DATA={shlex.quote(str(self._demo.data))}")
         for words in NEXT[self._world.name]:
-            self._screen.say(f"  headgate {shlex.join(words)}")
+            self._screen.say(f"  {shown_command(words)}")
 
 
 NEXT: dict[str, Sequence[Sequence[str]]] = {

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
-from pyspark.sql.avro.functions import from_avro, to_avro
 
+from headgate.decode.avro_column import from_avro, to_avro
 from headgate.errors import UnsupportedSchema
 from headgate.sql.types import quote
 from headgate.statements import runnable as r

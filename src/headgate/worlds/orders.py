@@ -1,12 +1,13 @@
 """The orders world: payments once, orders paid in time, what was sold, and customers as they stand."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from decimal import Decimal
 
 from headgate.datagen.scenario import Record
-from headgate.worlds.world import HOUR_MS, Row, Rows, World, first_of, moment, values_of
+from headgate.worlds.world import EPOCH, Row, Rows, World, first_of, moment, values_of
 
-IN_TIME_MS = 96 * HOUR_MS
+IN_TIME = timedelta(hours=96)
 
 
 def products(records: Sequence[Record]) -> Mapping[str, Rows]:
@@ -22,8 +23,9 @@ def _completed(records: Sequence[Record]) -> Rows:
     orders = {row["order_id"]: row for row in values_of(records, "orders")}
     found = []
     for payment in first_of(values_of(records, "payments"), "order_id"):
-        order, paid_ms = orders[payment["order_id"]], payment["paid_at"] // 1000
-        if 0 <= paid_ms - order["placed_at"] <= IN_TIME_MS:
+        order, paid_at = orders[payment["order_id"]], EPOCH + timedelta(microseconds=payment["paid_at"])
+        placed_at = moment(order["placed_at"])
+        if placed_at <= paid_at <= placed_at + IN_TIME:
             found.append(
                 {
                     "order_id": payment["order_id"],
@@ -32,8 +34,8 @@ def _completed(records: Sequence[Record]) -> Rows:
                     "method": payment["method"],
                     "channel": order["channel"],
                     "lines": order["lines"],
-                    "placed_at": moment(order["placed_at"]),
-                    "paid_at": moment(paid_ms),
+                    "placed_at": placed_at,
+                    "paid_at": paid_at,
                 }
             )
     return found

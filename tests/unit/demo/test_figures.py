@@ -1,5 +1,6 @@
 """A demo that waits for its figures: what it takes for done, what it gives up on, and what it refuses."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -10,6 +11,7 @@ import pytest
 
 from headgate.demo import Demo, figures, run_demo
 from headgate.demo.figures import differences, wait_for_figures
+from headgate.demo.ports import shown_command
 from headgate.errors import InvalidRequest, StatementFailed, TableStopped, TerminalError
 from headgate.worlds import WORLDS, Figure
 
@@ -148,3 +150,10 @@ def test_a_world_on_other_records_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="have other records: sales 5"):
         run_demo(Demo("sales", Path("d"), limit=100), played, Quiet())
     assert [words[0] for words in played.typed] == ["apply"]
+
+
+def test_a_command_is_shown_as_a_shell_takes_it() -> None:
+    words = ("query", "SELECT 'a' FROM t")
+    assert shown_command(words) == "headgate query \"SELECT 'a' FROM t\""
+    for odd in ("it's $HOME", 'it\'s "so"', "plain", "two words"):
+        assert shlex.split(shown_command(("query", odd))) == ["headgate", "query", odd]
