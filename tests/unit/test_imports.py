@@ -21,6 +21,7 @@ LAYERS = [
     {"tables"},
     {"maintain", "sql", "publication"},
     {"statements"},
+    {"export"},
     {"adhoc", "apply"},
     {"engine", "query", "notebooks"},
     {"server"},
