@@ -1,5 +1,6 @@
 """Control state: what is wanted, and where it stands."""
 
+from headgate.store.exports import ExportRecord, Exports, RunRecord, RunState
 from headgate.store.integrations import (
     IntegrationRecord,
     Integrations,
@@ -13,6 +14,8 @@ from headgate.store.store import ProcessRecord, Request, Store, TableRecord, Tab
 from headgate.store.worlds import WorldObject, Worlds
 
 __all__ = [
+    "ExportRecord",
+    "Exports",
     "IntegrationRecord",
     "IntegrationState",
     "Integrations",
@@ -20,6 +23,8 @@ __all__ = [
     "PublicationRecord",
     "PublicationState",
     "Request",
+    "RunRecord",
+    "RunState",
     "SqlObjects",
     "StatementRecord",
     "Statements",
