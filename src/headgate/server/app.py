@@ -22,6 +22,7 @@ from headgate.server.api.catalogs import catalogs_router
 from headgate.server.api.control import control_router
 from headgate.server.api.credentials import credentials_router
 from headgate.server.api.desired import desired_router
+from headgate.server.api.exports import ExportDesk, exports_router, files_router
 from headgate.server.api.maintenance import maintenance_router
 from headgate.server.api.metadata import LakeMetadata, metadata_router
 from headgate.server.api.queries import queries_router
@@ -98,7 +99,10 @@ def create_app(
     declared = DeclaredTables(SqlObjects(store.engine), TopicTables(topics, schemas))
     scripts = Executor(declared, Statements(store.engine), topics, schemas, runtime.settings.secret)
     desk = StorageDesk(store, runtime.warehouse if embedded else None, used, places.forget)
-    installation = installation_of(runtime.settings, store, topics, offsets, schemas, declared, scripts, desk)
+    exports = ExportDesk(runtime, store)
+    installation = installation_of(
+        runtime.settings, store, topics, offsets, schemas, declared, scripts, desk, exports
+    )
     describe_caller = callers(runtime.settings.limits, gate, embedded)
     routers = (
         control_router(found),
@@ -119,6 +123,7 @@ def create_app(
         audit_router(audit),
         storage_router(desk),
         catalogs_router(store, runtime.settings),
+        exports_router(exports, runtime),
         desired_router(installation, found),
     )
     check_declared(routers)
@@ -126,6 +131,7 @@ def create_app(
         app.include_router(router, prefix=API, responses=RESPONSES)
     if gate.sessions is not None:
         app.include_router(signin_router(gate.sessions))
+    app.include_router(files_router(runtime, store))
     for path, router in (mounts or {}).items():
         app.include_router(router, prefix=path)
     app.include_router(operations_router(found, {"store": store.tables, **(checks or {})}, instance))
