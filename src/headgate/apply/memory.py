@@ -6,6 +6,7 @@ from typing import Any
 
 from headgate.apply.kinds import KINDS
 from headgate.apply.kinds.catalogs import canonical as canonical_catalog
+from headgate.apply.kinds.exports import canonical as canonical_export
 from headgate.apply.kinds.statements import script_of
 from headgate.apply.kinds.storage import place_of, spec_of
 from headgate.apply.kinds.tables import spec_of as table_spec
@@ -93,6 +94,8 @@ def live_of(kind: str, name: str, spec: Spec, before: Live | None) -> Live:
             return Live(spec_of(place_of(name, spec)))
         case "catalogs":
             return Live(canonical_catalog(spec))
+        case "exports":
+            return Live(canonical_export(spec))
         case _:
             return Live(dict(spec))
 
