@@ -17,6 +17,7 @@ from headgate.cli import (
     datagen,
     desired,
     dlq,
+    export,
     history,
     notebooks,
     query,
@@ -84,6 +85,7 @@ app.command("audit")(audit.audit)
 app.add_typer(credentials.app, name="credentials")
 app.add_typer(storage.app, name="storage")
 app.add_typer(catalog.app, name="catalog")
+app.add_typer(export.app, name="export")
 app.add_typer(notebooks.app, name="connect")
 app.add_typer(statement.app, name="statement")
 app.command("datagen")(datagen.datagen)
