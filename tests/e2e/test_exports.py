@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import duckdb
 import httpx
+import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pytest
 import sqlalchemy as sa
@@ -154,9 +156,23 @@ def test_a_missed_week_of_sales_is_exported_by_its_schedule_and_mailed(world: St
     file = Path(week["file"])
     assert file == world.data / "exports/partners/acme/sales-week_2024-12-30_2025-01-06.csv"
     assert file.read_bytes() == expected_bytes()
-    assert arrow_csv.read_csv(file).num_rows == EVENTS
+    check_readers(file)
     check_manifest(file, week)
     check_mail(world, week)
+
+
+def check_readers(file: Path) -> None:
+    """Others read the rows that Python's reader reads."""
+    rows = list(csv.reader(io.StringIO(file.read_text(), newline="")))[1:]
+    texts = arrow_csv.ConvertOptions(
+        column_types=dict.fromkeys(COLUMNS, pa.string()), strings_can_be_null=False
+    )
+    by_arrow = arrow_csv.read_csv(file, convert_options=texts)
+    assert [list(row.values()) for row in by_arrow.to_pylist()] == rows
+    connection = duckdb.connect()
+    by_duckdb = connection.execute("SELECT * FROM read_csv(?, all_varchar = true)", [str(file)]).fetchall()
+    assert [[value or "" for value in row] for row in by_duckdb] == rows
+    connection.close()
 
 
 def check_manifest(file: Path, run: dict[str, Any]) -> None:
@@ -226,6 +242,24 @@ def test_a_test_mail_says_what_the_server_said(world: Stack) -> None:
     world.mails.refusals = {"gone@example.org": "550 nobody here"}
     done = world.run("export", "test", NAME, "--to", "gone@example.org", code=1)
     assert "refuses mail for gone@example.org: 550 nobody here" in done.stderr
+
+
+@pytest.mark.soak
+def test_memory_does_not_follow_the_rows(world: Stack) -> None:
+    """Each event many times over; both runs by the same process."""
+    few, many = (17, 334) if SOAK else (10, 50)
+    peaks = []
+    for times in (few, many):
+        sql = f"SELECT * FROM clean_sales LATERAL VIEW explode(sequence(1, {times})) AS n"
+        world.run(
+            "export", "create", f"times{times}", "--sql", sql, "--zone", ZONE.key, "--compression", "gzip"
+        )
+        done = world.json("export", "run", f"times{times}")
+        assert (done["state"], done["rows"]) == ("Done", EVENTS * times)
+        status = Path(f"/proc/{world.store.process('export').pid}/status").read_text()
+        peaks.append(int(status.partition("VmHWM:")[2].split()[0]))
+        world.run("export", "remove", f"times{times}")
+    assert peaks[1] <= 1.2 * peaks[0], peaks
 
 
 @pytest.mark.soak

@@ -19,6 +19,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 ADDRESS = re.compile(r"[^@\s<>,;\"]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
 Format = Literal["csv", "jsonl", "parquet"]
 MaskKind = Literal["hash", "token", "email", "phone", "partial", "redact", "year", "month"]
+# None of them is in a number, a time, Base64 or a word for a truth value.
+DELIMITERS = ",;|^~!#%&*$\t"
 MOST_SQL = 1_000_000
 _KEYED = ("hash", "token")
 
@@ -59,8 +61,8 @@ class Csv(_Said):
 
     @model_validator(mode="after")
     def _can_be_read_back(self) -> Self:
-        if self.delimiter in '"\r\n' or not self.delimiter.isascii():
-            raise ValueError("delimiter is one ASCII character, and no quote or line end")
+        if self.delimiter not in DELIMITERS:
+            raise ValueError(f"delimiter is a tab or one of {' '.join(DELIMITERS.strip())}")
         if any(letter in self.null for letter in ('"', "\r", "\n", self.delimiter)):
             raise ValueError("null holds no quote, line end or delimiter")
         return self

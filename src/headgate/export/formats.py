@@ -70,28 +70,36 @@ class CsvEncoder(Encoder):
 
     def write_slice(self, rows: pa.RecordBatch) -> None:
         csv = self.options.csv
-        cells = [
-            self._cells(texts_of(column, self.zone), pa.types.is_string(column.type))
-            for column in rows.columns
-        ]
+        cells = [self._cells(column) for column in rows.columns]
         lines = pc.binary_join_element_wise(*cells, csv.delimiter) if len(cells) > 1 else cells[0]
         end = _LINE_ENDS[csv.line_end]
         whole = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), end)[0].as_py() + end
         self.sink.write(self._encoded(whole))
 
-    def _cells(self, texts: pa.Array, is_text: bool) -> pa.Array:
+    def _cells(self, column: pa.Array) -> pa.Array:
+        csv, kind = self.options.csv, column.type
+        texts = texts_of(column, self.zone)
+        if pa.types.is_string(kind) and csv.formulas == "neutralize":
+            formulas = pc.match_substring_regex(texts, _FORMULA)
+            if pc.any(formulas).as_py():
+                marked = pc.binary_join_element_wise("'", texts, "")
+                texts = pc.if_else(formulas, marked, texts)
+        needs = self._needs_quotes(texts, pa.types.is_string(kind) or pa.types.is_list(kind))
+        if needs is not None:
+            doubled = pc.replace_substring(texts, pattern='"', replacement='""')
+            texts = pc.if_else(needs, pc.binary_join_element_wise('"', doubled, '"', ""), texts)
+        return pc.fill_null(texts, csv.null)
+
+    def _needs_quotes(self, texts: pa.Array, is_free: bool) -> pa.Array | None:
+        """Which texts are quoted; None where none is. Those that are not `is_free` never hold a delimiter."""
         csv = self.options.csv
-        if is_text and csv.formulas == "neutralize":
-            marked = pc.binary_join_element_wise("'", texts, "")
-            texts = pc.if_else(pc.match_substring_regex(texts, _FORMULA), marked, texts)
-        doubled = pc.replace_substring(texts, pattern='"', replacement='""')
-        quoted = pc.binary_join_element_wise('"', doubled, '"', "")
         if csv.quote == "all":
-            return pc.fill_null(quoted, csv.null)
-        needs = pc.match_substring_regex(texts, f'["\r\n{_escaped(csv.delimiter)}]|^ | $')
+            return pc.is_valid(texts)
         # A text that would be read as NULL is told from it by its quotes.
-        needs = pc.or_(needs, pc.equal(texts, csv.null))
-        return pc.fill_null(pc.if_else(needs, quoted, texts), csv.null)
+        needs = pc.equal(texts, csv.null)
+        if is_free:
+            needs = pc.or_(needs, pc.match_substring_regex(texts, f'["\r\n{_escaped(csv.delimiter)}]|^ | $'))
+        return needs if pc.any(needs).as_py() else None
 
     def _encoded(self, text: str) -> bytes:
         try:
@@ -105,7 +113,7 @@ class CsvEncoder(Encoder):
 
 
 def _escaped(delimiter: str) -> str:
-    return delimiter if delimiter.isalnum() else f"\\{delimiter}"
+    return f"\\{delimiter}"
 
 
 class JsonEncoder(Encoder):
