@@ -234,6 +234,17 @@ def test_a_column_that_is_personal_does_not_leave_unmasked(world: Stack) -> None
     world.run("export", "remove", "bare")
 
 
+def test_commands_show_exports_and_hold_their_schedules(world: Stack) -> None:
+    (line,) = [line for line in world.run("export", "list").stdout.splitlines() if line.startswith(NAME)]
+    assert line.split()[1] == "active"
+    shown = world.run("export", "show", NAME).stdout
+    assert "0 6 6 1 *" in shown
+    assert "FROM clean_sales" in shown
+    world.run("export", "pause", NAME)
+    assert world.json("export", "show", NAME)["next"] is None
+    assert "runs next at" in world.run("export", "resume", NAME).stdout
+
+
 def test_a_test_mail_says_what_the_server_said(world: Stack) -> None:
     before = len(world.mails.taken)
     found = world.json("export", "test", NAME, "--to", "me@example.org")

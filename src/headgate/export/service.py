@@ -41,7 +41,11 @@ class Scheduler:
     def look(self) -> None:
         for record in self._exports.all():
             if record.desired == "active":
-                self._look_at(record)
+                try:
+                    self._look_at(record)
+                except HeadgateError as error:
+                    # The others go on.
+                    log.error("export %s is not scheduled: %s", record.name, error)
 
     def _look_at(self, record: ExportRecord) -> None:
         options = parse_options(record.spec)

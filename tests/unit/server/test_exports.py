@@ -43,7 +43,7 @@ def test_the_life_of_an_export(client: TestClient, store: Store) -> None:
     assert client.get(f"{EXPORTS}/weekly").status_code == 404
     entries = client.get("/api/v1/audit").json()
     assert entries[0]["action"] == f"DELETE {EXPORTS}/weekly"
-    assert "export weekly" in entries[0]["things"]
+    assert entries[0]["things"] == ["export weekly"]
 
 
 def test_a_run_is_about_the_last_period_or_what_is_said(client: TestClient) -> None:

@@ -92,9 +92,8 @@ def exports_router(desk: ExportDesk, runtime: Runtime) -> APIRouter:
     add_definition_routes(router, desk)
 
     @router.post("/{name}/run", summary="Run an export now", status_code=status.HTTP_202_ACCEPTED, **ADMINS)
-    def run(name: str, access: Asking, wanted: RunRequest | None = None) -> dict[str, Any]:
+    def run(name: str, wanted: RunRequest | None = None) -> dict[str, Any]:
         """It is carried out beside its schedule, also while it is paused."""
-        access.note(f"export {name}")
         options = parse_options(exports.get(name).spec)
         start, end = period_of(options, wanted or RunRequest())
         return run_shown(exports.request(name, start.timestamp(), end.timestamp()))
@@ -105,20 +104,17 @@ def exports_router(desk: ExportDesk, runtime: Runtime) -> APIRouter:
         return [run_shown(one) for one in exports.runs(name, max(1, min(limit, MOST_RUNS)))]
 
     @router.post("/{name}/pause", summary="Make no more runs", **ADMINS)
-    def pause(name: str, access: Asking) -> dict[str, Any]:
-        access.note(f"export {name}")
+    def pause(name: str) -> dict[str, Any]:
         return shown(exports.set_desired(name, "paused"))
 
     @router.post("/{name}/resume", summary="Go on with its schedule", **ADMINS)
-    def resume(name: str, access: Asking) -> dict[str, Any]:
+    def resume(name: str) -> dict[str, Any]:
         """What the schedule named meanwhile is not made up for: run it by hand if it is wanted."""
-        access.note(f"export {name}")
         return shown(exports.set_desired(name, "active"))
 
     @router.post("/{name}/test", summary="Send a test mail", **ADMINS)
-    def test(name: str, access: Asking, wanted: MailTest | None = None) -> dict[str, Any]:
+    def test(name: str, wanted: MailTest | None = None) -> dict[str, Any]:
         """No file is made. The answer says what the mail server said."""
-        access.note(f"export {name}")
         return send_test(notifier_of(runtime), exports.get(name), wanted or MailTest())
 
     return router
@@ -147,15 +143,13 @@ def add_definition_routes(router: APIRouter, desk: ExportDesk) -> None:
         return shown(record) | {"runs": [run_shown(run) for run in exports.runs(name, 5)]}
 
     @router.put("/{name}", summary="Change an export", **ADMINS)
-    def change(name: str, wanted: ExportOptions, access: Asking) -> dict[str, Any]:
+    def change(name: str, wanted: ExportOptions) -> dict[str, Any]:
         """What is not said is the default. Runs that were made already stay as they are."""
-        access.note(f"export {name}")
         return shown(desk.change(name, wanted))
 
     @router.delete("/{name}", summary="Remove an export", status_code=status.HTTP_204_NO_CONTENT, **ADMINS)
-    def remove(name: str, access: Asking) -> None:
+    def remove(name: str) -> None:
         """With its history. Files that it has made stay."""
-        access.note(f"export {name}")
         exports.remove(name)
 
 
