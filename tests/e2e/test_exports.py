@@ -230,6 +230,14 @@ def test_a_column_that_is_personal_does_not_leave_unmasked(world: Stack) -> None
     assert answer.status_code == 200, answer.text
     done = world.run("export", "run", "bare", code=1)
     assert "column 'customer_id' is personal and would leave unmasked" in done.stderr
+    changed = httpx.put(
+        f"{world.runtime.api}/exports/bare",
+        json={"sql": "SELECT no_such_column FROM clean_sales"},
+        trust_env=False,
+        verify=False,
+    )
+    assert changed.status_code == 200, changed.text
+    assert "UNRESOLVED_COLUMN" in world.run("export", "run", "bare", code=1).stderr
     assert not list((world.data / "exports").glob("bare*"))
     world.run("export", "remove", "bare")
 
