@@ -119,7 +119,8 @@ class ExportFields(_Said):
     format: Format = "csv"
     csv: Csv = Csv()
     compression: Literal["none", "gzip", "zstd"] = "none"
-    folder: str = Field("", max_length=500, description="Below `export.folder` of the configuration.")
+    storage: str | None = Field(None, min_length=1, description="A named place in S3; none is a folder.")
+    folder: str = Field("", max_length=500, description="Below `export.folder`, or below the storage.")
     file_name: str = Field("{export}_{from}_{to}", description="The file's name, without its ending.")
     hold: str = Field("30d", description="How long the snapshots of a run are kept.")
     mail: Mail | None = None

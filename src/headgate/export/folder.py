@@ -102,6 +102,9 @@ class ExportFolder:
         draft.unlink(missing_ok=True)
         self._sync()
 
+    def address(self, name: str) -> str:
+        return str(self.folder / name)
+
     def sha256(self, name: str) -> str | None:
         """Of a file's content; None where there is no such file."""
         digest = hashlib.sha256()

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
-from pathlib import Path
 
 from headgate.config import Smtp
 from headgate.errors import ConfigError, OutsideRefused, OutsideUnavailable
@@ -20,7 +19,7 @@ PERMANENT = 500
 
 @dataclass(frozen=True)
 class Letter:
-    """What is to be said: a subject, a sentence, figures by name, and a file or a link to it."""
+    """A subject, a sentence, figures by name, and a file (name and content) or a link to it."""
 
     message_id: str
     subject: str
@@ -28,7 +27,7 @@ class Letter:
     figures: Sequence[tuple[str, str]] = ()
     warnings: Sequence[str] = ()
     link: str | None = None
-    attachment: Path | None = None
+    attachment: tuple[str, bytes] | None = None
 
 
 def message_id(sender: str, what: str) -> str:
@@ -47,9 +46,9 @@ def message_of(letter: Letter, sender: str, to: Sequence[str]) -> EmailMessage:
     message.set_content(_text(letter))
     message.add_alternative(_html(letter), subtype="html")
     if letter.attachment is not None:
-        main, _, sub = content_type(letter.attachment.name).partition("/")
-        content = letter.attachment.read_bytes()
-        message.add_attachment(content, maintype=main, subtype=sub, filename=letter.attachment.name)
+        name, content = letter.attachment
+        main, _, sub = content_type(name).partition("/")
+        message.add_attachment(content, maintype=main, subtype=sub, filename=name)
     return message
 
 

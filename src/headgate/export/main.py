@@ -14,9 +14,12 @@ from headgate.export.lake import CatalogTables
 from headgate.export.links import Links, address_of
 from headgate.export.mail import Mailer
 from headgate.export.notify import Notifier
+from headgate.export.places import Destinations
 from headgate.export.rows import QueryRows
 from headgate.export.run import Surroundings
 from headgate.export.service import ExportService, Scheduler, Worker
+from headgate.storage import Storages
+from headgate.storage.aws import Clients
 from headgate.store import Exports, Store
 
 NAME = "export"
@@ -56,10 +59,10 @@ def make_service(runtime: Runtime, store: Store, stop: threading.Event) -> Expor
         CatalogTables(runtime.iceberg, key),
         QueryRows(store, secret(runtime.data, QUERY_KEY), key, stop),
         settings.secret,
-        settings.export_folder,
+        destinations_of(runtime, store).of,
         settings.namespace,
     )
-    notifier = notifier_of(runtime)
+    notifier = notifier_of(runtime, store)
     home = hashlib.sha256(secret(runtime.data, EXPORT_KEY).encode()).hexdigest()[:16]
     # The supervisor has ended the process before this one, and all that it had started.
     exports.release_all(home)
@@ -70,10 +73,15 @@ def make_service(runtime: Runtime, store: Store, stop: threading.Event) -> Expor
     return ExportService(Scheduler(exports), workers, stop)
 
 
-def notifier_of(runtime: Runtime) -> Notifier:
+def destinations_of(runtime: Runtime, store: Store) -> Destinations:
+    return Destinations(runtime.settings.export_folder, Storages(store.engine), Clients().of)
+
+
+def notifier_of(runtime: Runtime, store: Store) -> Notifier:
     settings = runtime.settings
     mailer = Mailer(settings.export.smtp, settings.secret)
-    return Notifier(mailer, links_of(runtime), settings.secret, settings.export.link_lifetime)
+    read = destinations_of(runtime, store).read
+    return Notifier(mailer, links_of(runtime), settings.secret, settings.export.link_lifetime, read)
 
 
 def links_of(runtime: Runtime) -> Links:

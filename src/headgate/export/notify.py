@@ -5,7 +5,6 @@ record was lost, the same mail is sent again under the same Message-ID.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -24,15 +23,21 @@ Record = Callable[[], None]
 
 
 class Notifier:
-    """`secret` has the keys of webhooks, `link_lifetime` is in seconds."""
+    """`secret` has the keys of webhooks, `link_lifetime` is in seconds; `content` reads a run's file."""
 
     def __init__(
-        self, mailer: Mailer, links: Links, secret: Callable[[str], str], link_lifetime: float
+        self,
+        mailer: Mailer,
+        links: Links,
+        secret: Callable[[str], str],
+        link_lifetime: float,
+        content: Callable[[ExportOptions, str], bytes],
     ) -> None:
         self._mailer = mailer
         self._links = links
         self._secret = secret
         self._link_lifetime = link_lifetime
+        self._content = content
 
     def tell_written(
         self, run: RunRecord, options: ExportOptions, detail: dict[str, Any], record: Record
@@ -99,7 +104,7 @@ class Notifier:
             **{name: detail[name] for name in figures if name in detail},
         }
         if event == "written":
-            content["file"] = Path(detail["file"]).name
+            content["file"] = str(detail["file"]).rpartition("/")[2]
             content["link"] = self._links.make(run.id, self._link_lifetime)
         post(hook.url, self._secret(hook.secret), f"{run.id}.{event}", content)
         told[WEBHOOK] = SENT
@@ -108,11 +113,11 @@ class Notifier:
     def _written_letter(
         self, run: RunRecord, options: ExportOptions, mail: Mail, detail: Mapping[str, Any]
     ) -> Letter:
-        file = Path(detail["file"])
+        name = str(detail["file"]).rpartition("/")[2]
         is_attached = detail["bytes"] <= mail.attach_up_to
         figures = [
             *_about(run, options),
-            ("file", file.name),
+            ("file", name),
             ("rows", f"{detail['rows']}"),
             ("bytes", f"{detail['bytes']}"),
             ("SHA-256", detail["sha256"]),
@@ -121,12 +126,12 @@ class Notifier:
             figures.append(("masked", ", ".join(sorted(options.masks))))
         return Letter(
             message_id(self._mailer.sender, run.id),
-            mail.subject or f"Export {run.export}: {file.name}",
+            mail.subject or f"Export {run.export}: {name}",
             f"A file of the export {run.export} is there{', and attached' if is_attached else ''}.",
             figures,
             detail["warnings"],
             None if is_attached else self._links.make(run.id, self._link_lifetime),
-            file if is_attached else None,
+            (name, self._content(options, detail["file"])) if is_attached else None,
         )
 
 

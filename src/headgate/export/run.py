@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
@@ -19,7 +18,7 @@ import pyarrow as pa
 from headgate.errors import HeadgateError, InvalidRequest, TransientError
 from headgate.export.columns import Column, check_columns, flat_columns, has_fractions, ordering
 from headgate.export.definition import ExportOptions
-from headgate.export.folder import ExportFolder, FileFigures
+from headgate.export.folder import FileFigures
 from headgate.export.formats import ENCODERS
 from headgate.export.lease import Lease
 from headgate.export.manifest import manifest_of, manifest_text
@@ -27,6 +26,7 @@ from headgate.export.masks import Masking, key_versions
 from headgate.export.names import MANIFEST, ending_of, file_name
 from headgate.export.packing import packed
 from headgate.export.personal import Suspicion
+from headgate.export.places import Destination
 from headgate.export.schedule import Bounds
 from headgate.export.sql import (
     TableName,
@@ -73,13 +73,13 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a run needs: tables and rows of the lake, keys by name, the folder of all exports, and the cluster
+    """What a run needs: tables and rows of the lake, keys by name, where files go, and the cluster
     whose tables are named without a namespace."""
 
     tables: Tables
     rows: Rows
     secret: Callable[[str], str]
-    root: Path
+    destination: Callable[[ExportOptions], Destination]
     cluster: str
 
 
@@ -118,7 +118,7 @@ class FileRun:
         failpoint("export-held")
         text = pin(self._bound, self._around.cluster, snapshots)
         columns = self._columns(text)
-        folder = ExportFolder(self._around.root, self._options.folder)
+        folder = self._around.destination(self._options)
         folder.forget_drafts(self._name)
         folder.forget_drafts(f"{self._name}{MANIFEST}")
         figures, rows = self._written(folder) or self._write(folder, text, columns)
@@ -196,14 +196,14 @@ class FileRun:
     def _who(self) -> str:
         return f"export {self._run.export}"
 
-    def _written(self, folder: ExportFolder) -> tuple[FileFigures, int] | None:
+    def _written(self, folder: Destination) -> tuple[FileFigures, int] | None:
         """The file of this run that an earlier try has moved already."""
         recorded = self.detail.get("sha256")
         if recorded is None or folder.sha256(self._name) != recorded:
             return None
         return FileFigures(self.detail["bytes"], recorded), self.detail["rows"]
 
-    def _write(self, folder: ExportFolder, text: str, columns: list[Column]) -> tuple[FileFigures, int]:
+    def _write(self, folder: Destination, text: str, columns: list[Column]) -> tuple[FileFigures, int]:
         """The file under its name, and how many rows it has."""
         order = ordering(columns, self._options.order_by)
         sql = rows_query(text, [(column.path, column.name) for column in columns], order)
@@ -214,7 +214,7 @@ class FileRun:
         failpoint("export-written")
         figures = out.figures
         self.detail |= {
-            "file": str(folder.folder / self._name),
+            "file": folder.address(self._name),
             "rows": rows,
             "bytes": figures.bytes,
             "sha256": figures.sha256,
@@ -259,7 +259,7 @@ class FileRun:
                 "Mask the column, take it out of the query, or say strict: false.",
             )
 
-    def _write_manifest(self, folder: ExportFolder, text: str) -> None:
+    def _write_manifest(self, folder: Destination, text: str) -> None:
         name = f"{self._name}{MANIFEST}"
         with folder.draft(name) as (draft, out):
             out.write(text.encode())

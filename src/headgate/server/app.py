@@ -123,7 +123,7 @@ def create_app(
         audit_router(audit),
         storage_router(desk),
         catalogs_router(store, runtime.settings),
-        exports_router(exports, runtime),
+        exports_router(exports),
         desired_router(installation, found),
     )
     check_declared(routers)

@@ -26,10 +26,9 @@ def smtp_of(server: MailServer) -> Smtp:
 
 @pytest.mark.parametrize("security", ["starttls", "tls"])
 def test_a_mail_arrives_encrypted_and_after_a_login(tmp_path: Path, security: str) -> None:
-    file = tmp_path / "sales_2026.csv.gz"
-    file.write_bytes(b"\x1f\x8b packed")
+    name, content = "sales_2026.csv.gz", b"\x1f\x8b packed"
     with MailServer(tmp_path, security) as server:
-        letter = Letter(**{**vars(LETTER), "attachment": file})
+        letter = Letter(**{**vars(LETTER), "attachment": (name, content)})
         assert Mailer(smtp_of(server), lambda _: PASSWORD).send(letter, TO) == {}
         ((recipients, _),) = server.taken
         (mail,) = server.mails
@@ -44,8 +43,8 @@ def test_a_mail_arrives_encrypted_and_after_a_login(tmp_path: Path, security: st
     assert "&amp; &lt;safe&gt;" in html.get_content()
     assert "x?a=1&amp;b=2" in html.get_content()
     (attachment,) = mail.iter_attachments()
-    assert (attachment.get_filename(), attachment.get_content_type()) == (file.name, "application/gzip")
-    assert attachment.get_content() == file.read_bytes()
+    assert (attachment.get_filename(), attachment.get_content_type()) == (name, "application/gzip")
+    assert attachment.get_content() == content
 
 
 def test_a_wrong_password_is_an_error_that_does_not_repeat_it(tmp_path: Path) -> None:

@@ -16,8 +16,12 @@ from headgate.export import run as run_module
 from headgate.export.links import Links
 from headgate.export.mail import Mailer
 from headgate.export.notify import Notifier
+from headgate.export.places import Destinations
 from headgate.export.run import Surroundings
 from headgate.export.service import Scheduler, Worker
+from headgate.storage import Place as StoragePlace
+from headgate.storage import Storages
+from headgate.storage.aws import s3_client
 from headgate.store import Exports, RunRecord, RunState, Store
 from tests.support.mails import PASSWORD, MailServer
 from tests.unit.export.lake import SALES, MemoryRows, MemoryTables
@@ -52,6 +56,8 @@ class Place:
     root: Path
     mails: MailServer
     settings: Settings
+    storages: Storages
+    client_of: Callable[[StoragePlace], Any] = s3_client
     tables: MemoryTables = field(default_factory=MemoryTables)
     rows: MemoryRows = field(default_factory=MemoryRows)
     stop: threading.Event = field(default_factory=threading.Event)
@@ -60,9 +66,12 @@ class Place:
         def secret(name: str) -> str:
             return {"key": KEY, "mail": PASSWORD}[name]
 
-        around = Surroundings(self.tables, self.rows, secret, self.root, "local")
+        destinations = Destinations(self.root, self.storages, self.client_of)
+        around = Surroundings(self.tables, self.rows, secret, destinations.of, "local")
         mailer = Mailer(self.settings.export.smtp, secret)
-        notifier = Notifier(mailer, Links("key of links", "https://h.example/"), secret, 3600)
+        notifier = Notifier(
+            mailer, Links("key of links", "https://h.example/"), secret, 3600, destinations.read
+        )
         return Worker(self.exports, around, notifier, 0.001, self.stop)
 
     def work(self, times: int = 1) -> None:
@@ -87,7 +96,9 @@ def place(settings: Settings, tmp_path: Path) -> Iterator[Place]:
     clock = Clock()
     with MailServer(tmp_path / "mail") as mails:
         sending = load_settings(environment=mails.environment, data=tmp_path / "data")
-        yield Place(Exports(store.engine, clock), clock, tmp_path / "exports", mails, sending)
+        yield Place(
+            Exports(store.engine, clock), clock, tmp_path / "exports", mails, sending, Storages(store.engine)
+        )
     store.close()
 
 

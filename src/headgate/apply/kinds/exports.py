@@ -42,7 +42,9 @@ class Exports:
 
     def reads(self, name: str, spec: Spec) -> Iterable[Ref]:
         tables, _ = tables_of(options_of(spec).sql, _HERE)
-        return [Ref("tables", table.name) for table in sorted(tables) if table.namespace == (_HERE,)]
+        yield from (Ref("tables", table.name) for table in sorted(tables) if table.namespace == (_HERE,))
+        if (storage := spec.get("storage")) is not None:
+            yield Ref("storage", storage)
 
     def writes(self, name: str, spec: Spec) -> Iterable[Ref]:
         return ()

@@ -9,7 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Request, status
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from headgate.access import Role
@@ -18,13 +18,14 @@ from headgate.errors import InvalidRequest, NotFound
 from headgate.export.definition import ADDRESS, ExportOptions, check_name, parse_options
 from headgate.export.links import PATH, Links
 from headgate.export.mail import check_refused
-from headgate.export.main import links_of, notifier_of
+from headgate.export.main import destinations_of, links_of, notifier_of
 from headgate.export.manifest import moment
 from headgate.export.names import content_type
 from headgate.export.notify import Notifier
 from headgate.export.personal import by_name
 from headgate.export.schedule import bounds, next_time
 from headgate.server.access import Asking, needs
+from headgate.storage import Storages
 from headgate.store import ExportRecord, Exports, RunRecord, RunState, Store
 
 ADMINS = needs(Role.ADMIN, "everything")
@@ -60,6 +61,8 @@ class ExportDesk:
     def __init__(self, runtime: Runtime, store: Store) -> None:
         self.exports = Exports(store.engine)
         self._settings = runtime.settings
+        self._storages = Storages(store.engine)
+        self.notifier = notifier_of(runtime, store)
 
     def check(self, name: str, options: ExportOptions) -> None:
         """Raises for what this Headgate cannot carry out."""
@@ -69,6 +72,8 @@ class ExportDesk:
                 "Exports read tables of the embedded catalog, and this Headgate has another (catalog.uri).",
                 "Export with the tools of that catalog.",
             )
+        if options.storage is not None:
+            self._storages.get(options.storage)
         for secret in sorted(options.secrets):
             self._settings.secret(secret)
         if options.mail is not None and self._settings.export.smtp.host is None:
@@ -86,7 +91,7 @@ class ExportDesk:
         return self.exports.change(name, options.to_dict())
 
 
-def exports_router(desk: ExportDesk, runtime: Runtime) -> APIRouter:
+def exports_router(desk: ExportDesk) -> APIRouter:
     router = APIRouter(prefix="/exports", tags=["exports"])
     exports = desk.exports
     add_definition_routes(router, desk)
@@ -115,7 +120,7 @@ def exports_router(desk: ExportDesk, runtime: Runtime) -> APIRouter:
     @router.post("/{name}/test", summary="Send a test mail", **ADMINS)
     def test(name: str, wanted: MailTest | None = None) -> dict[str, Any]:
         """No file is made. The answer says what the mail server said."""
-        return send_test(notifier_of(runtime), exports.get(name), wanted or MailTest())
+        return send_test(desk.notifier, exports.get(name), wanted or MailTest())
 
     return router
 
@@ -159,19 +164,32 @@ def files_router(runtime: Runtime, store: Store) -> APIRouter:
     exports = Exports(store.engine)
     links: Links = links_of(runtime)
 
+    destinations = destinations_of(runtime, store)
+
     @router.get(PATH + "{token}")
-    def file(token: str, request: Request) -> FileResponse:
+    def file(token: str, request: Request) -> Response:
         run = exports.run(links.run_of(token))
-        path = Path(str(run.detail.get("file", "")))
-        if run.state not in (RunState.WRITTEN, RunState.DONE, RunState.FAILED) or not path.is_file():
-            raise NotFound(
-                "The file of this link is not there any more.", "Ask for the export to be run again."
-            )
-        exports.link_used(run.id, request.client.host if request.client else "an unknown address")
+        address = str(run.detail.get("file", ""))
+        if run.state not in (RunState.WRITTEN, RunState.DONE, RunState.FAILED) or not address:
+            raise _no_file()
         headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-        return FileResponse(path, media_type=content_type(path.name), filename=path.name, headers=headers)
+        options, path = parse_options(run.spec), Path(address)
+        answer: Response
+        if options.storage is not None:
+            answer = RedirectResponse(destinations.link(options, address), headers=headers)
+        elif path.is_file():
+            kind = content_type(path.name)
+            answer = FileResponse(path, media_type=kind, filename=path.name, headers=headers)
+        else:
+            raise _no_file()
+        exports.link_used(run.id, request.client.host if request.client else "an unknown address")
+        return answer
 
     return router
+
+
+def _no_file() -> NotFound:
+    return NotFound("The file of this link is not there any more.", "Ask for another run.")
 
 
 def period_of(options: ExportOptions, wanted: RunRequest) -> tuple[datetime, datetime]:
