@@ -8,13 +8,14 @@ from urllib.parse import quote
 import httpx
 
 from headgate.catalog.client import VIEW_ALL, VIEW_HEADER
-from headgate.errors import CatalogUnavailable, NotFound, TransientError
+from headgate.errors import CatalogUnavailable, InvalidRequest, NotFound, TransientError
 from headgate.export.sql import TableName
 
 SECONDS = 30.0
 SEPARATOR = "\x1f"
 # A tag that is set by others in between is looked at again.
 TRIES = 5
+LOOK_SECONDS = 0.2
 
 
 class CatalogTables:
@@ -25,7 +26,10 @@ class CatalogTables:
         self._headers = {"Authorization": f"Bearer {key}", VIEW_HEADER: VIEW_ALL}
 
     def exists(self, table: TableName) -> bool:
-        return self._answer("HEAD", table).status_code != httpx.codes.NOT_FOUND
+        answer = self._answer("HEAD", table)
+        if answer.status_code != httpx.codes.NOT_FOUND and not answer.is_success:
+            raise CatalogUnavailable(f"The catalog answered {answer.status_code} for table '{table}'.")
+        return answer.is_success
 
     def snapshot(self, table: TableName) -> int:
         """The current snapshot. A table without one has nothing to read yet."""
@@ -75,10 +79,10 @@ class CatalogTables:
         """Whether it took effect is seen at the next look, whatever came as an answer."""
         asserted = {"type": "assert-table-uuid", "uuid": uuid}
         answer = self._answer("POST", table, {"requirements": [asserted, required], "updates": [update]})
-        if answer.status_code in (httpx.codes.BAD_REQUEST, httpx.codes.FORBIDDEN):
-            raise NotFound(f"Table '{table}' takes no tag: {_message(answer)}")
-        if answer.status_code == httpx.codes.CONFLICT or answer.is_server_error:
-            time.sleep(0.2)
+        if answer.status_code == httpx.codes.FORBIDDEN:
+            raise InvalidRequest(f"Table '{table}' takes no tag: {_message(answer)}")
+        if not answer.is_success:
+            time.sleep(LOOK_SECONDS)
 
     def _metadata(self, table: TableName) -> Mapping[str, Any]:
         answer = self._answer("GET", table)

@@ -87,9 +87,11 @@ class QueryRows:
 
     def _address(self) -> str:
         """Where the driver is; it is started if need be."""
+        if (address := _listening(self._store.process(DRIVER))) is not None:
+            return address
+        self._store.want(DRIVER)
         deadline = time.monotonic() + START_SECONDS
         while (address := _listening(self._store.process(DRIVER))) is None:
-            self._store.want(DRIVER)
             if time.monotonic() > deadline or self._stop.wait(LOOK_SECONDS):
                 raise ServerUnavailable("The query driver is not ready.", "See logs/query.log.")
         return address
