@@ -123,6 +123,8 @@ class ExportFields(_Said):
     folder: str = Field("", max_length=500, description="Below `export.folder`, or below the storage.")
     file_name: str = Field("{export}_{from}_{to}", description="The file's name, without its ending.")
     hold: str = Field("30d", description="How long the snapshots of a run are kept.")
+    keep_files: int | None = Field(None, ge=1, description="How many of its newest files are kept.")
+    keep_for: str | None = Field(None, description="How long its files are kept.")
     mail: Mail | None = None
     webhook: Webhook | None = None
 
@@ -141,7 +143,7 @@ class ExportFields(_Said):
         check_folder(self.folder)
         if self.format == "parquet" and self.compression == "gzip":
             raise ValueError("parquet is compressed inside: by zstd, or none")
-        _ = self.hold_for
+        _ = self.hold_for, self.kept_for
         codecs.lookup(self.codec)
         return self
 
@@ -156,10 +158,11 @@ class ExportFields(_Said):
 
     @property
     def hold_for(self) -> timedelta:
-        try:
-            return timedelta(seconds=parse_duration(self.hold))
-        except (ConfigError, InvalidRequest, OverflowError) as error:
-            raise ValueError(f"hold: {error}") from error
+        return _duration("hold", self.hold)
+
+    @property
+    def kept_for(self) -> timedelta | None:
+        return None if self.keep_for is None else _duration("keep_for", self.keep_for)
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -182,6 +185,13 @@ class ExportOptions(ExportFields):
     def to_dict(self) -> dict[str, Any]:
         """In plain values, without what is a default."""
         return self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+
+
+def _duration(field: str, text: str) -> timedelta:
+    try:
+        return timedelta(seconds=parse_duration(text))
+    except (ConfigError, OverflowError) as error:
+        raise ValueError(f"{field}: {error}") from error
 
 
 def check_folder(folder: str) -> None:

@@ -116,6 +116,13 @@ class ExportFolder:
             return None
         return digest.hexdigest()
 
+    def remove(self, name: str) -> None:
+        """One that is not there is removed already."""
+        try:
+            (self.folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageUnavailable(f"{self.folder / name} cannot be removed: {error.strerror}.") from error
+
     def forget_drafts(self, name: str) -> None:
         """What a process has left that was killed: a run has one owner at a time, and these are not its."""
         for path in self.folder.iterdir():

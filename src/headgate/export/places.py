@@ -33,6 +33,9 @@ class Destination(Protocol):
 
     def sha256(self, name: str) -> str | None: ...
 
+    def remove(self, name: str) -> None:
+        """One that is not there is removed already."""
+
     def forget_drafts(self, name: str) -> None: ...
 
     def address(self, name: str) -> str:
@@ -72,6 +75,12 @@ class StoredFolder:
         except BotoCoreError as error:
             raise self._failed(error) from error
         return found
+
+    def remove(self, name: str) -> None:
+        try:
+            self._client.delete_object(Bucket=self._place.bucket, Key=self._key(name))
+        except (BotoCoreError, ClientError) as error:
+            raise self._failed(error) from error
 
     def publish(self, draft: Path, name: str, sha256: str) -> None:
         said = {

@@ -14,10 +14,11 @@ from headgate.errors import AlreadyExists, HeadgateError, InvalidRequest
 from headgate.export.definition import ExportOptions, parse_options
 from headgate.export.lease import LEASE_SECONDS, Lease, LeaseLost
 from headgate.export.notify import Notifier
+from headgate.export.prune import prune
 from headgate.export.run import FileRun, Surroundings
 from headgate.export.schedule import bounds, times
 from headgate.store import ExportRecord, Exports, RunRecord, RunState
-from headgate.store.exports import Slot
+from headgate.store.export_records import Slot
 
 log = logging.getLogger(__name__)
 
@@ -121,6 +122,7 @@ class Worker:
             self._failed(run, options, state, error, file_run, lease)
         else:
             lease.end(RunState.DONE, "", detail)
+            prune(self._exports, self._around.destination, run.export, options)
 
     def _failed(
         self,

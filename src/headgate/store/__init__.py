@@ -1,6 +1,7 @@
 """Control state: what is wanted, and where it stands."""
 
-from headgate.store.exports import ExportRecord, Exports, RunRecord, RunState
+from headgate.store.export_records import ExportRecord, RunRecord, RunState
+from headgate.store.exports import Exports
 from headgate.store.integrations import (
     IntegrationRecord,
     Integrations,

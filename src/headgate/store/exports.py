@@ -3,8 +3,6 @@
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from headgate.errors import AlreadyExists, InvalidRequest, NotFound
 from headgate.store.database import reading
+from headgate.store.export_records import ERASED, OPEN, ExportRecord, RunRecord, RunState, Slot
 from headgate.store.store import log_event
 
 _metadata = sa.MetaData()
@@ -47,64 +46,6 @@ _runs = sa.Table(
     sa.Column("started_at", sa.Float),
     sa.Column("ended_at", sa.Float),
 )
-
-
-class RunState(StrEnum):
-    """`Written`: the file is there, and not all have been told."""
-
-    WAITING = "Waiting"
-    RUNNING = "Running"
-    WRITTEN = "Written"
-    DONE = "Done"
-    FAILED = "Failed"
-
-
-ERASED = "rows that it has read were erased"
-OPEN = (RunState.WAITING, RunState.RUNNING, RunState.WRITTEN)
-
-
-@dataclass(frozen=True)
-class ExportRecord:
-    """An export, `active` or `paused`. Times of its schedule up to `scheduled_until` were seen to."""
-
-    name: str
-    spec: Mapping[str, Any]
-    desired: str
-    created_at: float
-    updated_at: float
-    scheduled_until: float
-
-
-@dataclass(frozen=True)
-class RunRecord:
-    """A run of an export, about the time from `period_start` to `period_end`."""
-
-    id: str
-    export: str
-    slot: str
-    period_start: float
-    period_end: float
-    repeat: int
-    spec: Mapping[str, Any]
-    state: RunState
-    reason: str
-    attempts: int
-    retry_at: float
-    owner: str | None
-    leased_until: float
-    detail: Mapping[str, Any]
-    created_at: float
-    started_at: float | None
-    ended_at: float | None
-
-
-@dataclass(frozen=True)
-class Slot:
-    """A run that is to be: what made it, and the time it is about."""
-
-    name: str
-    start: float
-    end: float
 
 
 class Exports:
@@ -320,12 +261,14 @@ class Exports:
         """Rows that these runs have read are being erased: they cannot be repeated."""
         with self._engine.begin() as connection:
             for run_id in run_ids:
-                mine = _runs.c.id == run_id
-                detail = connection.scalar(sa.select(_runs.c.detail).where(mine))
-                if detail is not None and ERASED not in detail.get("unrepeatable", []):
-                    reasons = [*detail.get("unrepeatable", []), ERASED]
-                    values = {"detail": {**detail, "unrepeatable": reasons}}
-                    connection.execute(_runs.update().where(mine).values(**values))
+                detail = self._detail(connection, run_id)
+                if ERASED not in (reasons := detail.get("unrepeatable", [])):
+                    self._change_detail(connection, run_id, unrepeatable=[*reasons, ERASED])
+
+    def note_pruned(self, run_id: str, outcome: str) -> None:
+        """What became of the file of a run that is done."""
+        with self._engine.begin() as connection:
+            self._change_detail(connection, run_id, pruned=outcome)
 
     def link_used(self, run_id: str, address: str) -> None:
         with self._engine.begin() as connection:
@@ -334,6 +277,13 @@ class Exports:
                 log_event(connection, subject(export), "link opened", f"run {run_id}, from {address}")
 
     # -- within a transaction
+
+    def _detail(self, connection: Connection, run_id: str) -> Mapping[str, Any]:
+        return connection.scalar(sa.select(_runs.c.detail).where(_runs.c.id == run_id)) or {}
+
+    def _change_detail(self, connection: Connection, run_id: str, **fields: Any) -> None:
+        detail = {**self._detail(connection, run_id), **fields}
+        connection.execute(_runs.update().where(_runs.c.id == run_id).values(detail=detail))
 
     def _put(self, run_id: str, owner: str, **values: Any) -> bool:
         mine = sa.and_(_runs.c.id == run_id, _runs.c.owner == owner)

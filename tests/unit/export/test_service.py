@@ -13,10 +13,12 @@ import pytest
 from headgate.config import Settings, load_settings
 from headgate.errors import InvalidRequest, ServerUnavailable
 from headgate.export import run as run_module
+from headgate.export.definition import parse_options
 from headgate.export.links import Links
 from headgate.export.mail import Mailer
 from headgate.export.notify import Notifier
 from headgate.export.places import Destinations
+from headgate.export.prune import surplus
 from headgate.export.run import Surroundings
 from headgate.export.service import Scheduler, Worker
 from headgate.storage import Place as StoragePlace
@@ -302,6 +304,35 @@ def test_a_run_is_one_workers_and_an_export_has_one_at_a_time(place: Place) -> N
     third = place.exports.take("three", 60)
     assert third is not None
     assert third.id == first.id
+
+
+def test_files_are_kept_as_many_as_are_wanted_and_none_that_was_changed(place: Place) -> None:
+    runs = [place.ask(keep_files=2)]
+    place.work()
+    for _ in range(2):
+        runs.append(place.again())
+        place.work()
+    changed = Path(place.exports.run(runs[1].id).detail["file"])
+    changed.write_bytes(b"edited")
+    runs.append(place.again())
+    place.work()
+    pruned = [place.exports.run(run.id).detail.get("pruned") for run in runs]
+    assert pruned == ["removed", "left: it was changed", None, None]
+    there = {path.name for path in place.root.iterdir()}
+    kept = [Path(place.exports.run(run.id).detail["file"]).name for run in runs[1:]]
+    assert there == {name for one in kept for name in (one, f"{one}.manifest.json")}
+    assert changed.read_bytes() == b"edited"
+
+
+def test_files_go_when_they_are_old_but_for_the_newest(place: Place) -> None:
+    options = parse_options(SPEC | {"keep_for": "2d"})
+    place.ask(keep_for="2d")
+    place.work()
+    place.again()
+    place.work()
+    old, newest = reversed(place.exports.runs("weekly"))
+    assert surplus([newest, old], options, place.clock.now + 86_400) == []
+    assert surplus([newest, old], options, place.clock.now + 3 * 86_400) == [old]
 
 
 def made(place: Place) -> list[str]:

@@ -247,7 +247,7 @@ def name_warnings(options: ExportOptions) -> list[str]:
 def run_shown(run: RunRecord) -> dict[str, Any]:
     zone = ZoneInfo(parse_options(run.spec).zone)
     detail: Mapping[str, Any] = run.detail
-    figures = ("file", "rows", "bytes", "sha256", "seconds", "progress", "snapshots", "message_id")
+    figures = ("file", "rows", "bytes", "sha256", "seconds", "progress", "snapshots", "message_id", "pruned")
     told = {**detail.get("told_failure", {}), **detail.get("told", {})}
     return {
         "id": run.id,
