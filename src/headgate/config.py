@@ -443,15 +443,15 @@ class Smtp(Section):
         None, pattern=r"^[^@\s<>,;]+@[A-Za-z0-9.-]+$", description="The address that mails are from."
     )
     username: str | None = None
-    password: str | None = Field(None, description="The *name* of a secret, which `secrets` has.")
+    secret: str | None = Field(None, description="The name of the secret, under `secrets`, that logs in.")
     ca_file: Path | None = Field(None, description="Certificates that the server is checked with.")
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
         if self.host is not None and self.sender is None:
             raise ValueError("mails need an address that they are from: sender")
-        if _count(self.username, self.password) == 1:
-            raise ValueError("username and password (the name of a secret) belong together")
+        if _count(self.username, self.secret) == 1:
+            raise ValueError("username and secret (the name of one) belong together")
         if self.host is None and _count(self.sender, self.username, self.ca_file):
             raise ValueError("the rest is for a server: name it in export.smtp.host")
         if self.security == "none" and _count(self.username, self.ca_file):

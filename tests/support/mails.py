@@ -109,7 +109,7 @@ class MailServer:
         """The settings by which Headgate sends its mails here."""
         said = {"HOST": HOST, "PORT": str(self.port), "SECURITY": self.security, "SENDER": SENDER}
         if self.security != "none":
-            said |= {"USERNAME": USER, "PASSWORD": "mail", "CA_FILE": str(self.certificate)}
+            said |= {"USERNAME": USER, "SECRET": "mail", "CA_FILE": str(self.certificate)}
         settings = {f"HEADGATE_EXPORT__SMTP__{name}": value for name, value in said.items()}
         return settings | {"HEADGATE_SECRETS__MAIL": PASSWORD}
 

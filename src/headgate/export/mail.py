@@ -98,7 +98,7 @@ class Mailer:
         except smtplib.SMTPAuthenticationError as error:
             raise OutsideUnavailable(
                 f"The mail server does not know '{self._smtp.username}' by its password ({error.smtp_code}).",
-                f"Check the secret '{self._smtp.password}' that export.smtp.password names.",
+                f"Check the secret '{self._smtp.secret}' that export.smtp.secret names.",
             ) from error
         except smtplib.SMTPResponseException as error:
             raise OutsideUnavailable(
@@ -124,8 +124,8 @@ class Mailer:
         try:
             if smtp.security == "starttls":
                 server.starttls(context=context)
-            if smtp.username is not None and smtp.password is not None:
-                server.login(smtp.username, self._secret(smtp.password))
+            if smtp.username is not None and smtp.secret is not None:
+                server.login(smtp.username, self._secret(smtp.secret))
         except BaseException:
             server.close()
             raise
