@@ -103,18 +103,26 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """All of Headgate, embedded, for the end-to-end tests and the drills on it."""
     # Here, as they load a second's worth of libraries that most runs of one test have no use for.
     from tests.support import glue, unity
+    from tests.support.mails import MailServer
 
+    folder = tmp_path_factory.mktemp("stack")
     settings = {
         "HEADGATE_SECRETS__PEPPER": PEPPER,
         # What outside catalogs are reached with; these are to be found nowhere either.
         "HEADGATE_SECRETS__GLUE": glue.SECRET,
         "HEADGATE_SECRETS__UNITY": unity.SECRET,
         "HEADGATE_PUBLICATION__INTERVAL": "0.5s",
+        "HEADGATE_EXPORT__RETRY": "0.5s",
+        # Drills kill the process of exports at a place; of the others they arm none.
+        "HEADGATE_FAILPOINTS": str(folder / "failpoints"),
         # It runs plans as users' does.
         "JDK_JAVA_OPTIONS": os.environ.get("JDK_JAVA_OPTIONS", "").replace(INTERPRETER, ""),
     }
-    data = tmp_path_factory.mktemp("stack") / "data"
-    with Stack(data, None, **settings) as stack:
+    with (
+        MailServer(folder / "mail") as mails,
+        Stack(folder / "data", None, **settings, **mails.environment) as stack,
+    ):
+        stack.mails = mails
         shared.append(stack)
         yield stack
         shared.remove(stack)

@@ -441,6 +441,46 @@ class Publication(Section):
     interval: Duration = Field(5.0, ge=0.1, description="How often outside catalogs are brought up to date.")
 
 
+class Smtp(Section):
+    """The server that mails of exports are given to."""
+
+    host: str | None = Field(None, pattern=r"^[A-Za-z0-9.:_-]+$", description="None sends no mail.")
+    port: int = Field(587, ge=1, le=65535)
+    security: Literal["starttls", "tls", "none"] = Field(
+        "starttls", description="`tls` from the first byte (port 465), or `none`: readable on the way."
+    )
+    sender: str | None = Field(
+        None, pattern=r"^[^@\s<>,;]+@[A-Za-z0-9.-]+$", description="The address that mails are from."
+    )
+    username: str | None = None
+    secret: str | None = Field(None, description="The name of the secret, under `secrets`, that logs in.")
+    ca_file: Path | None = Field(None, description="Certificates that the server is checked with.")
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        if self.host is not None and self.sender is None:
+            raise ValueError("mails need an address that they are from: sender")
+        if _count(self.username, self.secret) == 1:
+            raise ValueError("username and secret (the name of one) belong together")
+        if self.host is None and _count(self.sender, self.username, self.ca_file):
+            raise ValueError("the rest is for a server: name it in export.smtp.host")
+        if self.security == "none" and _count(self.username, self.ca_file):
+            raise ValueError("without TLS a password could be read on the way: use starttls or tls")
+        return self
+
+
+class Export(Section):
+    folder: Path | None = Field(None, description="Where exports put their files; none is the data folder.")
+    workers: int = Field(2, ge=1, le=32, description="Runs of exports at the same time.")
+    retry: Duration = Field(
+        30.0, gt=0, le=86_400, description="Wait before a failed run's second try; doubles each time."
+    )
+    link_lifetime: Duration = Field(
+        7 * 86_400.0, ge=60, le=90 * 86_400, description="How long a mail's link opens the file."
+    )
+    smtp: Smtp = Smtp()
+
+
 class Store(Section):
     url: str | None = Field(None, description="SQLAlchemy URL of the control state; none is SQLite.")
 
@@ -496,6 +536,7 @@ class Settings(Section):
     audit: Audit = Audit()
     statements: Statements = Statements()
     publication: Publication = Publication()
+    export: Export = Export()
     store: Store = Store()
     storage: Storage = Storage()
     secrets: dict[str, SecretStr] = Field(
@@ -529,6 +570,11 @@ class Settings(Section):
     def checkpoints(self) -> str:
         """Where statements keep their progress and state, as a URI."""
         return self.statements.checkpoints or (self.data / "statements").as_uri()
+
+    @property
+    def export_folder(self) -> Path:
+        """Below it exports put their files."""
+        return (self.export.folder or self.data / "exports").expanduser().absolute()
 
     @property
     def warehouse(self) -> str:

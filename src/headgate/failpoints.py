@@ -46,6 +46,16 @@ POINTS = (
     "bounded-computed",
     "bounded-written",
     "statement-rebuilding",
+    "export-taken",
+    "export-chosen",
+    "export-held",
+    "export-writing",
+    "export-written",
+    "export-recorded",
+    "export-moved",
+    "export-manifest",
+    "export-mailed",
+    "export-told",
 )
 HELD = ".held"
 _FOLDER = os.environ.get(VARIABLE)

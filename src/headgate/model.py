@@ -36,6 +36,8 @@ DEAD_LETTERS_KEY = "headgate.dead-letters"
 MANAGED_KEY = "headgate.managed"
 TOPIC_KEY = "headgate.topic"
 POSITION_TAG = "headgate-position"
+# Tags that hold the snapshots of exports begin so.
+EXPORT_TAG = "headgate-export-"
 # Which formats a table is read in. One that is Delta alone has an Iceberg side that readers are not shown.
 FORMATS_KEY = "headgate.formats"
 

@@ -6,11 +6,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from headgate.embedded.runtime import Runtime
 from headgate.store import Store
 from tests.support.services import verify
+
+if TYPE_CHECKING:
+    from tests.support.mails import MailServer
 
 HEADGATE = str(Path(sys.executable).parent / "headgate")
 PORTS = {f"HEADGATE_PORTS__{part}": "0" for part in ("SERVER", "BROKER", "CONNECT")}
@@ -26,6 +29,9 @@ SMALL = {
 
 class Stack:
     """Up from construction on; `down` or the end of the block stops it."""
+
+    # Where its mails go, of the stack that all tests share.
+    mails: "MailServer"
 
     def __init__(self, data: Path, config: Path | None = None, **environment: str) -> None:
         """`config` and `environment` configure what differs from an embedded Headgate on free ports."""

@@ -21,6 +21,7 @@ LAYERS = [
     {"tables", "worlds"},
     {"maintain", "sql", "publication"},
     {"statements"},
+    {"export"},
     {"adhoc", "apply"},
     {"engine", "query", "notebooks", "generators"},
     {"server", "demo"},

@@ -6,6 +6,7 @@ from typing import Any
 
 from headgate.apply.kinds import KINDS
 from headgate.apply.kinds.catalogs import canonical as canonical_catalog
+from headgate.apply.kinds.exports import canonical as canonical_export
 from headgate.apply.kinds.generators import generator_of
 from headgate.apply.kinds.generators import spec_of as generator_spec
 from headgate.apply.kinds.statements import script_of
@@ -98,6 +99,8 @@ def live_of(kind: str, name: str, spec: Spec, before: Live | None) -> Live:
             return Live({**generator_spec(generator_of(spec)), "state": state})
         case "catalogs":
             return Live(canonical_catalog(spec))
+        case "exports":
+            return Live(canonical_export(spec))
         case _:
             return Live(dict(spec))
 

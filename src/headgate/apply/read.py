@@ -9,12 +9,12 @@ from pydantic import BaseModel, ValidationError
 
 from headgate.apply.documents import Located, read_documents
 from headgate.apply.model import Ref, Resource, Wanted
-from headgate.apply.shapes import SECTIONS, Document
+from headgate.apply.shapes import SECTIONS, Document, Export
 from headgate.errors import InvalidRequest
 
 ENDINGS = (".yaml", ".yml")
 # Where a section may name a file, and the field that its text is.
-_TEXTS = {"topics": "sql", "schemas": "schema", "statements": "sql"}
+_TEXTS = {"topics": "sql", "schemas": "schema", "statements": "sql", "exports": "sql"}
 
 
 def read_path(path: Path, variables: Mapping[str, str]) -> Wanted:
@@ -90,7 +90,9 @@ def resource_of(ref: Ref, spec: Mapping[str, Any], at: str = "") -> Resource:
 
 
 def _said(shape: BaseModel) -> dict[str, Any]:
-    return shape.model_dump(mode="json", by_alias=True, exclude_none=True)
+    # What an export does not say has a value of its own, which would be taken for said.
+    unset = isinstance(shape, Export)
+    return shape.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=unset)
 
 
 def _named_text(file: str, where: str, folder: Path | None) -> str:

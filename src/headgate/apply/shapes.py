@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from headgate.export.definition import ExportFields
 from headgate.options import TableOptions
 
 # Fields that name a secret of the configuration.
@@ -109,6 +110,21 @@ class Generator(_Shape):
     state: Literal["running", "stopped"] | None = None
 
 
+class Export(ExportFields):
+    """A query over tables, its rows a file by schedule, and a mail when it is there."""
+
+    sql: str | None = Field(None, min_length=1, description="A SELECT, with `:from` and `:to` of its period.")
+    file: str | None = Field(None, description="A file with it, beside this one.")
+    state: Literal["active", "paused"] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_sql(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("sql") is None and given.get("file") is None:
+            raise ValueError("an export needs `sql` or `file`")
+        return given
+
+
 class Document(_Shape):
     """What is to run: the things of a world."""
 
@@ -121,10 +137,11 @@ class Document(_Shape):
     statements: dict[str, Statement] = Field(default_factory=dict)
     tables: dict[str, Table | None] = Field(default_factory=dict)
     catalogs: dict[str, Catalog] = Field(default_factory=dict)
+    exports: dict[str, Export] = Field(default_factory=dict)
     generators: dict[str, Generator] = Field(default_factory=dict)
 
 
-SECTIONS = ("storage", "schemas", "topics", "statements", "tables", "catalogs", "generators")
+SECTIONS = ("storage", "schemas", "topics", "statements", "tables", "catalogs", "exports", "generators")
 
 
 def json_schema() -> dict[str, Any]:

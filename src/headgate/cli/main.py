@@ -18,6 +18,7 @@ from headgate.cli import (
     demo,
     desired,
     dlq,
+    export,
     notebooks,
     queries,
     query,
@@ -86,6 +87,7 @@ app.command("audit")(audit.audit)
 app.add_typer(credentials.app, name="credentials")
 app.add_typer(storage.app, name="storage")
 app.add_typer(catalog.app, name="catalog")
+app.add_typer(export.app, name="export")
 app.add_typer(notebooks.app, name="connect")
 app.add_typer(statement.app, name="statement")
 app.add_typer(datagen.app, name="datagen")

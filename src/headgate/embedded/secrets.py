@@ -11,6 +11,8 @@ ENGINE_KEY, OPERATOR_KEY = "engine", "operator"
 BROKER_KEY = "broker"
 # What the server shows to the query driver.
 QUERY_KEY = "query"
+# What links to the files of exports are signed with.
+EXPORT_KEY = "export"
 
 
 def secret(data: Path, name: str) -> str:

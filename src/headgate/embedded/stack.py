@@ -1,4 +1,4 @@
-"""What `headgate up` runs: the broker, the server, the engine and, on demand, the query driver."""
+"""What `headgate up` runs: broker, server, engine and, on demand, the query driver and the exports."""
 
 import socket
 import sys
@@ -22,7 +22,7 @@ from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import BROKER_KEY, secret
 from headgate.embedded.supervisor import Supervisor
 from headgate.errors import HeadgateError
-from headgate.store import Generators, Store
+from headgate.store import Exports, Generators, Store
 
 EXTERNAL_KAFKA_SECONDS = 30.0
 CLIENT_FILE = "kafka-client.properties"
@@ -127,6 +127,17 @@ def child_specs(
         ),
     ]
     specs.append(datagen_spec(runtime, store))
+    exports = Exports(store.engine)
+    specs.append(
+        ChildSpec(
+            "export",
+            _program(runtime, "headgate.export"),
+            _says_ready(store, "export"),
+            # There is nothing to do for it while there are none.
+            wanted=lambda: runtime.settings.catalog.uri is None and exports.are_any(),
+            after=("server",),
+        )
+    )
     if runtime.settings.connect.enabled:
         specs.append(connect_spec(runtime, store))
     if runtime.settings.kafka.bootstrap is None:

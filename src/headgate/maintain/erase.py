@@ -18,7 +18,7 @@ from headgate.maintain.actions import Actions, check_may_delete, lost_commits
 from headgate.maintain.clean import clean
 from headgate.maintain.compact import Compaction, compact, rewrite_manifests
 from headgate.maintain.expire import expire, pin
-from headgate.model import OPERATION_KEY
+from headgate.model import EXPORT_TAG, OPERATION_KEY
 from headgate.tables.mirror import DeltaMirror
 
 ERASE_KEY = "headgate.erase"
@@ -64,6 +64,7 @@ def erase(
     packed = compact(actions, table, Compaction(target_bytes, only_deleted=True))
     rewrite_manifests(actions, table, 0)
     pin(actions, table, topic)
+    _release_exports(table)
     newest = table.currentSnapshot().timestampMillis()
     expired = expire(actions, table, topic, newest + 1, 1, mirror)
     # What an engine left that died between an expiry and its files, or in a batch, may hold the rows too.
@@ -78,6 +79,23 @@ def erase(
         orphans.orphans_removed,
         own + expired.held_by,
     )
+
+
+def export_tags(table: Any) -> list[str]:
+    """The tags by which runs of exports hold snapshots."""
+    return sorted(str(name) for name in table.refs() if str(name).startswith(EXPORT_TAG))
+
+
+def _release_exports(table: Any) -> None:
+    """What is to be gone is held for no export: its run cannot be repeated."""
+    tags = export_tags(table)
+    if not tags:
+        return
+    manage = table.manageSnapshots()
+    for tag in tags:
+        manage = manage.removeTag(tag)
+    manage.commit()
+    table.refresh()
 
 
 def check_condition(actions: Actions, topic: str, where: str) -> None:

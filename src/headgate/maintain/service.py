@@ -17,7 +17,7 @@ from headgate.errors import InvalidRequest, TransientError
 from headgate.maintain.actions import Actions
 from headgate.maintain.clean import clean
 from headgate.maintain.compact import Compacted, Compaction, compact
-from headgate.maintain.erase import erase
+from headgate.maintain.erase import erase, export_tags
 from headgate.maintain.expire import expirable, expire
 from headgate.maintain.tags import tag, untag
 from headgate.maintain.thresholds import (
@@ -28,9 +28,9 @@ from headgate.maintain.thresholds import (
     wants_compaction,
     wants_expiry,
 )
-from headgate.model import FORMATS_KEY, TableFormat
+from headgate.model import EXPORT_TAG, FORMATS_KEY, TableFormat
 from headgate.options import parse_duration
-from headgate.store import Request, Store
+from headgate.store import Exports, Request, Store
 from headgate.tables.lake import Lake
 from headgate.tables.mirror import DeltaMirror
 
@@ -84,6 +84,8 @@ class Maintenance:
             case "erase":
                 where, size = str(said["where"]), settings.target_file_bytes
                 mirror = self._mirror(topic, table)
+                runs = [tag.removeprefix(EXPORT_TAG) for tag in export_tags(table)]
+                Exports(self._store.engine).note_erasure(runs)
                 return asdict(erase(self._actions, table, topic, where, size, request.id, mirror))
             case "tag":
                 keep = said.get("keep")

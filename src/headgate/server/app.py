@@ -23,6 +23,7 @@ from headgate.server.api.catalogs import catalogs_router
 from headgate.server.api.control import control_router
 from headgate.server.api.credentials import credentials_router
 from headgate.server.api.desired import desired_router
+from headgate.server.api.exports import ExportDesk, exports_router, files_router
 from headgate.server.api.generators import generators_router
 from headgate.server.api.history import history_router
 from headgate.server.api.maintenance import maintenance_router
@@ -103,7 +104,10 @@ def create_app(
     declared = DeclaredTables(SqlObjects(store.engine), TopicTables(topics, schemas))
     scripts = Executor(declared, Statements(store.engine), topics, schemas, runtime.settings.secret)
     desk = StorageDesk(store, runtime.warehouse if embedded else None, used, places.forget)
-    installation = installation_of(runtime.settings, store, topics, offsets, schemas, declared, scripts, desk)
+    exports = ExportDesk(runtime, store)
+    installation = installation_of(
+        runtime.settings, store, topics, offsets, schemas, declared, scripts, desk, exports
+    )
     driver = QueryDriver(store, secret(runtime.data, QUERY_KEY))
     history = QueryHistory(store.engine)
     describe_caller = callers(runtime.settings.limits, gate, embedded)
@@ -122,6 +126,7 @@ def create_app(
         audit_router(audit),
         storage_router(desk),
         catalogs_router(store, runtime.settings),
+        exports_router(exports),
         desired_router(installation, found),
         generators_router(Generators(store.engine)),
     )
@@ -130,6 +135,7 @@ def create_app(
         app.include_router(router, prefix=API, responses=RESPONSES)
     if gate.sessions is not None:
         app.include_router(signin_router(gate.sessions))
+    app.include_router(files_router(runtime, store))
     for path, router in (mounts or {}).items():
         app.include_router(router, prefix=path)
     app.include_router(operations_router(found, {"store": store.tables, **(checks or {})}, instance))

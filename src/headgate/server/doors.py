@@ -23,12 +23,13 @@ from headgate.catalog.requests import error_response
 from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import ENGINE_KEY, OPERATOR_KEY, secret
 from headgate.errors import HeadgateError, NotAllowed, NotAuthorized, TooManyFailures
+from headgate.export.links import PATH as FILES
 from headgate.server.access import Access, check_known
 from headgate.server.failures import Failure, status_of
 from headgate.store import Store
 
 # Whether all is well is nobody's secret, and those who watch over processes have no credentials. A link that
-# signs in is its own credential.
+# signs in is its own credential, and so is one to the file of an export.
 OPEN = frozenset({"/healthz", SIGN_IN})
 CATALOG = "/iceberg/"
 TOKENS = f"/iceberg{PATH}"
@@ -94,7 +95,7 @@ def _is_large(scope: Scope) -> bool:
 
 
 def _asks_itself(path: str) -> bool:
-    return path in OPEN or path.startswith(CATALOG)
+    return path in OPEN or path.startswith((CATALOG, FILES))
 
 
 async def _refuse(error: HeadgateError, scope: Scope, receive: Receive, send: Send) -> None:

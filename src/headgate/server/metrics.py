@@ -36,6 +36,7 @@ class ControlState(Collector):
         yield from _tables(self._found.tables())
         yield from _statements(self._found.statements())
         yield from _catalogs(self._found.catalogs())
+        yield from _exports(self._found.exports())
 
 
 def _catalogs(catalogs: list[dict[str, Any]]) -> Iterator[Metric]:
@@ -51,6 +52,37 @@ def _catalogs(catalogs: list[dict[str, Any]]) -> Iterator[Metric]:
         for one in PublicationState:
             tables.add_metric([catalog["name"], one.value], float(catalog["tables"][one.value]))
     yield from (state, tables)
+
+
+_EXPORT_NUMBERS = {
+    "rows": ("rows", "Rows of an export's last file."),
+    "bytes": ("bytes", "Bytes of an export's last file."),
+    "seconds": ("seconds", "How long an export's last file took to be written."),
+}
+
+
+def _exports(exports: list[dict[str, Any]]) -> Iterator[Metric]:
+    paused = GaugeMetricFamily("headgate_export_paused", "1 where an export is paused.", labels=["export"])
+    runs = GaugeMetricFamily(
+        "headgate_export_runs", "Runs of an export, by state.", labels=["export", "state"]
+    )
+    done = GaugeMetricFamily(
+        "headgate_export_last_done_timestamp_seconds", "When a run was done last.", labels=["export"]
+    )
+    numbers = {
+        key: GaugeMetricFamily(f"headgate_export_last_{name}", text, labels=["export"])
+        for key, (name, text) in _EXPORT_NUMBERS.items()
+    }
+    for one in exports:
+        paused.add_metric([one["name"]], float(one["paused"]))
+        for state, count in one["runs"].items():
+            runs.add_metric([one["name"], state], count)
+        if (last := one["last"]) is not None:
+            done.add_metric([one["name"]], last.ended_at)
+            for key, family in numbers.items():
+                if key in last.detail:
+                    family.add_metric([one["name"]], last.detail[key])
+    yield from (paused, runs, done, *numbers.values())
 
 
 def _processes(processes: list[dict[str, Any]]) -> Iterator[Metric]:

@@ -10,9 +10,18 @@ from headgate import __version__
 from headgate.access.topics import TopicRights
 from headgate.embedded.runtime import Runtime
 from headgate.model import OnError, Start, StartKind, StatementState
-from headgate.store import Integrations, ProcessRecord, StatementRecord, Statements, Store, TableRecord
+from headgate.store import (
+    Exports,
+    Integrations,
+    ProcessRecord,
+    RunState,
+    StatementRecord,
+    Statements,
+    Store,
+    TableRecord,
+)
 
-PROCESSES = ("broker", "server", "engine", "query", "connect", "datagen")
+PROCESSES = ("broker", "server", "engine", "query", "export", "connect", "datagen")
 # A process that has said nothing for so long is not taken at its last word.
 SILENT_SECONDS = 30.0
 
@@ -92,6 +101,24 @@ class Overview:
                 "tables": Counter(table.state.value for table in tables if table.integration == one.name),
             }
             for one in integrations.all()
+        ]
+
+    def exports(self) -> list[dict[str, Any]]:
+        """Scheduled exports, with their runs by state and the figures of the last file; for who sees
+        everything."""
+        if not self.is_whole:
+            return []
+        exports = Exports(self.store.engine)
+        counts = Counter({(name, state): count for name, state, count in exports.counts()})
+        written = {run.export: run for run in exports.newest([RunState.DONE])}
+        return [
+            {
+                "name": one.name,
+                "paused": one.desired == "paused",
+                "runs": {state.value: counts[one.name, state.value] for state in RunState},
+                "last": written.get(one.name),
+            }
+            for one in exports.all()
         ]
 
 

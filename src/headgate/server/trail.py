@@ -35,7 +35,7 @@ TURNED_AWAY = frozenset({401, 403, 413, 429})
 NAMED = re.compile(
     r"/(?:iceberg/v1/namespaces/(?P<ns>[^/]+)(?:/(?P<kind>tables|views)/(?P<name>[^/]+))?"
     r"|registry/(?:subjects|config|mode)/(?P<subject>.+?)(?:/versions.*)?$"
-    r"|api/v1/(?P<noun>credentials|storage|catalogs)/(?P<thing>[^/]+))"
+    r"|api/v1/(?P<noun>credentials|storage|catalogs|exports)/(?P<thing>[^/]+))"
 )
 LONGEST = 500
 FAILED = 500

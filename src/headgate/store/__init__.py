@@ -1,5 +1,7 @@
 """Control state: what is wanted, and where it stands."""
 
+from headgate.store.export_records import ExportRecord, RunRecord, RunState
+from headgate.store.exports import Exports
 from headgate.store.generators import GeneratorRecord, Generators, GeneratorState
 from headgate.store.integrations import (
     IntegrationRecord,
@@ -14,6 +16,8 @@ from headgate.store.store import ProcessRecord, Request, Store, TableRecord, Tab
 from headgate.store.worlds import WorldObject, Worlds
 
 __all__ = [
+    "ExportRecord",
+    "Exports",
     "GeneratorRecord",
     "GeneratorState",
     "Generators",
@@ -24,6 +28,8 @@ __all__ = [
     "PublicationRecord",
     "PublicationState",
     "Request",
+    "RunRecord",
+    "RunState",
     "SqlObjects",
     "StatementRecord",
     "Statements",

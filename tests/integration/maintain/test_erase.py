@@ -9,6 +9,7 @@ import pytest
 
 from headgate.errors import InvalidRequest
 from headgate.maintain.erase import Erased, erase
+from headgate.model import EXPORT_TAG
 from tests.integration.maintain.upkeep import TARGET, Upkeep
 
 SECRET = "Ada Lovelace of London"
@@ -45,6 +46,10 @@ def test_no_file_holds_an_erased_value(upkeep: Upkeep) -> None:
     upkeep.delete("n = 7")
     materializer.forget()
     upkeep.batch(materializer)
+    # A run of an export has read it, and would hold the snapshot.
+    tag = f"{EXPORT_TAG}0123456789abcdef"
+    upkeep.table.refresh()
+    upkeep.table.manageSnapshots().createTag(tag, upkeep.table.currentSnapshot().snapshotId()).commit()
     assert holding(upkeep, SECRET)
     done = run(upkeep, f"name = '{SECRET}' -- by request")
     assert done.rows_erased == 2

@@ -39,7 +39,7 @@ def test_status_says_it_all(client: TestClient, orders: Store, runtime: Runtime)
     assert table["position"] == DETAIL["position"]
     assert table["freshness"] == 0
     processes = {process["name"]: process for process in found["processes"]}
-    assert list(processes) == ["broker", "server", "engine", "query"]
+    assert list(processes) == ["broker", "server", "engine", "query", "export"]
     assert (processes["engine"]["state"], processes["engine"]["pid"]) == ("ready", 42)
     assert 0 <= processes["engine"]["beat_age"] < 10
     assert processes["query"]["state"] == "stopped"

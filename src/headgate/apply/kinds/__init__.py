@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from headgate.apply.kinds.catalogs import Catalogs
+from headgate.apply.kinds.exports import Exports
 from headgate.apply.kinds.generators import Generators
 from headgate.apply.kinds.kind import Kind
 from headgate.apply.kinds.schemas import Schemas
@@ -11,7 +12,16 @@ from headgate.apply.kinds.storage import Storage
 from headgate.apply.kinds.tables import Tables
 from headgate.apply.kinds.topics import Topics
 
-ORDER: tuple[Kind, ...] = (Storage(), Schemas(), Topics(), Statements(), Tables(), Catalogs(), Generators())
+ORDER: tuple[Kind, ...] = (
+    Storage(),
+    Schemas(),
+    Topics(),
+    Statements(),
+    Tables(),
+    Catalogs(),
+    Exports(),
+    Generators(),
+)
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in ORDER}
 
 __all__ = ["KINDS", "ORDER", "Kind"]

@@ -13,7 +13,7 @@ from headgate.storage import Place, Storages
 from headgate.storage.place import split
 from headgate.storage.policy import assume_policy, reader_policy, role_policy, trust_policy
 from headgate.storage.probe import probe
-from headgate.store import Integrations, Store
+from headgate.store import Exports, Integrations, Store
 
 # Stands in a trust policy for who Headgate runs as, where nobody said it.
 SOMEBODY = "arn:aws:iam::ACCOUNT:role/WHAT-HEADGATE-RUNS-AS"
@@ -81,6 +81,11 @@ class StorageDesk:
             raise InvalidRequest(
                 f"Catalogs are asked as the role of storage '{name}': {', '.join(catalogs)}.",
                 "Remove them first (`headgate catalog remove`).",
+            )
+        if exports := _exports(self.store, name):
+            raise InvalidRequest(
+                f"Exports put their files into storage '{name}': {', '.join(exports)}.",
+                "Remove or change them first (`headgate export`).",
             )
         tables = _tables(self.store, name)
         if tables or self._used(place.root):
@@ -150,6 +155,10 @@ def _tables(store: Store, name: str) -> list[str]:
 def _catalogs(store: Store, name: str) -> list[str]:
     """Outside catalogs that are reached with its role."""
     return [one.name for one in Integrations(store.engine).all() if one.options.get("storage") == name]
+
+
+def _exports(store: Store, name: str) -> list[str]:
+    return [one.name for one in Exports(store.engine).all() if one.spec.get("storage") == name]
 
 
 def _shown(place: Place) -> dict[str, Any]:

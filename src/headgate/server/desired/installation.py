@@ -8,7 +8,9 @@ from headgate.config import Settings
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
+from headgate.server.api.exports import ExportDesk
 from headgate.server.api.storage import StorageDesk
+from headgate.server.desired.exports import ExportPart
 from headgate.server.desired.generators import GeneratorPart
 from headgate.server.desired.places import CatalogPart, StoragePart
 from headgate.server.desired.statements import StatementPart
@@ -45,6 +47,7 @@ def installation_of(
     declared: DeclaredTables,
     executor: Executor,
     desk: StorageDesk,
+    exports: ExportDesk,
 ) -> Installation:
     """This Headgate, as far as files have a say in it."""
     statements = StatementPart(Statements(store.engine), declared, executor)
@@ -56,6 +59,7 @@ def installation_of(
         "statements": statements,
         "tables": TablePart(store, topics, offsets, settings.catalog.uri is None),
         "catalogs": CatalogPart(Integrations(store.engine), settings, storages),
+        "exports": ExportPart(exports),
         "generators": GeneratorPart(Generators(store.engine)),
     }
     return Installation(parts, StoredOwners(Worlds(store.engine)), statements.check)

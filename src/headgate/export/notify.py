@@ -1,0 +1,141 @@
+"""Those who wait for a run are told: that its file is there, or that it has failed.
+
+A mail is sent at least once to each recipient. What a server has taken is written down at once; where that
+record was lost, the same mail is sent again under the same Message-ID.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from headgate.export.definition import ExportOptions, Mail
+from headgate.export.links import Links
+from headgate.export.mail import Letter, Mailer, message_id
+from headgate.export.manifest import moment
+from headgate.export.webhook import post
+from headgate.failpoints import failpoint
+from headgate.store import RunRecord
+
+SENT = "sent"
+WEBHOOK = "webhook"
+TOLD, TOLD_FAILURE = "told", "told_failure"
+Record = Callable[[], None]
+
+
+class Notifier:
+    """`secret` has the keys of webhooks, `link_lifetime` is in seconds; `content` reads a run's file."""
+
+    def __init__(
+        self,
+        mailer: Mailer,
+        links: Links,
+        secret: Callable[[str], str],
+        link_lifetime: float,
+        content: Callable[[ExportOptions, str], bytes],
+    ) -> None:
+        self._mailer = mailer
+        self._links = links
+        self._secret = secret
+        self._link_lifetime = link_lifetime
+        self._content = content
+
+    def tell_written(
+        self, run: RunRecord, options: ExportOptions, detail: dict[str, Any], record: Record
+    ) -> None:
+        """`record` writes `detail` down, after each who was told."""
+        told = detail.setdefault(TOLD, {})
+        if (mail := options.mail) is not None and (open_to := [to for to in mail.to if to not in told]):
+            letter = self._written_letter(run, options, mail, detail)
+            detail["message_id"] = letter.message_id
+            self._mail(letter, open_to, told, record)
+        self._post(run, options, "written", detail, told, record)
+
+    def tell_failed(
+        self, run: RunRecord, options: ExportOptions, reason: str, detail: dict[str, Any], record: Record
+    ) -> None:
+        told = detail.setdefault(TOLD_FAILURE, {})
+        mail = options.mail
+        if mail is not None and mail.failures and (open_to := [to for to in mail.to if to not in told]):
+            letter = Letter(
+                message_id(self._mailer.sender, f"{run.id}.failed"),
+                f"Export {run.export} has failed",
+                f"A run of the export {run.export} has failed, and is not tried again.",
+                [*_about(run, options), ("reason", reason)],
+            )
+            self._mail(letter, open_to, told, record)
+        self._post(run, options, "failed", {**detail, "reason": reason}, told, record)
+
+    def test(self, name: str, to: Sequence[str], token: str) -> Mapping[str, str]:
+        """A mail that says that mails arrive; what was refused, by recipient."""
+        letter = Letter(
+            message_id(self._mailer.sender, f"test.{token}"),
+            f"Test of the export {name}",
+            f"This is a test of the export {name}: mails of Headgate arrive here. No file belongs to it.",
+        )
+        return self._mailer.send(letter, to)
+
+    def _mail(self, letter: Letter, to: Sequence[str], told: dict[str, str], record: Record) -> None:
+        refused = self._mailer.send(letter, to)
+        failpoint("export-mailed")
+        told |= {address: f"refused: {refused[address]}" if address in refused else SENT for address in to}
+        record()
+        failpoint("export-told")
+
+    def _post(
+        self,
+        run: RunRecord,
+        options: ExportOptions,
+        event: str,
+        detail: Mapping[str, Any],
+        told: dict[str, str],
+        record: Record,
+    ) -> None:
+        hook = options.webhook
+        if hook is None or WEBHOOK in told:
+            return
+        zone = ZoneInfo(options.zone)
+        figures = ("rows", "bytes", "sha256", "warnings", "reason")
+        content = {
+            "event": event,
+            "export": run.export,
+            "run": run.id,
+            "from": moment(run.period_start, zone),
+            "to": moment(run.period_end, zone),
+            **{name: detail[name] for name in figures if name in detail},
+        }
+        if event == "written":
+            content["file"] = str(detail["file"]).rpartition("/")[2]
+            content["link"] = self._links.make(run.id, self._link_lifetime)
+        post(hook.url, self._secret(hook.secret), f"{run.id}.{event}", content)
+        told[WEBHOOK] = SENT
+        record()
+
+    def _written_letter(
+        self, run: RunRecord, options: ExportOptions, mail: Mail, detail: Mapping[str, Any]
+    ) -> Letter:
+        name = str(detail["file"]).rpartition("/")[2]
+        is_attached = detail["bytes"] <= mail.attach_up_to
+        figures = [
+            *_about(run, options),
+            ("file", name),
+            ("rows", f"{detail['rows']}"),
+            ("bytes", f"{detail['bytes']}"),
+            ("SHA-256", detail["sha256"]),
+        ]
+        if options.masks:
+            figures.append(("masked", ", ".join(sorted(options.masks))))
+        return Letter(
+            message_id(self._mailer.sender, run.id),
+            mail.subject or f"Export {run.export}: {name}",
+            f"A file of the export {run.export} is there{', and attached' if is_attached else ''}.",
+            figures,
+            detail["warnings"],
+            None if is_attached else self._links.make(run.id, self._link_lifetime),
+            (name, self._content(options, detail["file"])) if is_attached else None,
+        )
+
+
+def _about(run: RunRecord, options: ExportOptions) -> list[tuple[str, str]]:
+    zone = ZoneInfo(options.zone)
+    start, end = moment(run.period_start, zone), moment(run.period_end, zone)
+    return [("export", run.export), ("run", run.id), ("from", start), ("to", f"{end} (not in it)")]

@@ -1,0 +1,269 @@
+"""One run of an export, step by step. Each step can be done again: what is decided is written down first.
+
+Chosen (the snapshots), held (their tags), written (a draft), recorded (its figures), moved (under its name),
+with its manifest; then the run is `Written`, and those who wait for it are told. See docs/adr/0025.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from headgate.errors import HeadgateError, InvalidRequest, TransientError
+from headgate.export.columns import Column, check_columns, flat_columns, has_fractions, ordering
+from headgate.export.definition import ExportOptions
+from headgate.export.folder import FileFigures
+from headgate.export.formats import ENCODERS
+from headgate.export.lease import Lease
+from headgate.export.manifest import manifest_of, manifest_text
+from headgate.export.masks import Masking, key_versions
+from headgate.export.names import MANIFEST, ending_of, file_name
+from headgate.export.packing import packed
+from headgate.export.personal import Suspicion
+from headgate.export.places import Destination
+from headgate.export.schedule import Bounds
+from headgate.export.sql import (
+    TableName,
+    bind,
+    pin,
+    rows_query,
+    shape_query,
+    tables_of,
+    unrepeatable,
+    without_end,
+)
+from headgate.failpoints import failpoint
+from headgate.model import EXPORT_TAG
+from headgate.store import RunRecord, RunState
+
+log = logging.getLogger(__name__)
+
+PROGRESS_SECONDS = 2.0
+# A run whose snapshots are gone takes others, so often.
+CHOICES = 3
+
+
+class Tables(Protocol):
+    """The tables of the catalog: `CatalogTables`."""
+
+    def exists(self, table: TableName) -> bool: ...
+
+    def snapshot(self, table: TableName) -> int: ...
+
+    def hold(self, table: TableName, tag: str, snapshot: int, seconds: float) -> bool: ...
+
+    def release(self, table: TableName, tag: str) -> None: ...
+
+
+class Rows(Protocol):
+    """What answers queries of the lake: `QueryRows`."""
+
+    def shape(self, sql: str, zone: str, name: str) -> pa.Schema: ...
+
+    def batches(
+        self, sql: str, zone: str, name: str
+    ) -> AbstractContextManager[tuple[pa.Schema, Iterator[pa.RecordBatch]]]: ...
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a run needs: tables and rows of the lake, keys by name, where files go, and the cluster
+    whose tables are named without a namespace."""
+
+    tables: Tables
+    rows: Rows
+    secret: Callable[[str], str]
+    destination: Callable[[ExportOptions], Destination]
+    cluster: str
+
+
+def tag_of(run: RunRecord) -> str:
+    return f"{EXPORT_TAG}{run.id}"
+
+
+def bounds_of(run: RunRecord) -> Bounds:
+    return Bounds(datetime.fromtimestamp(run.period_start, UTC), datetime.fromtimestamp(run.period_end, UTC))
+
+
+def name_of(run: RunRecord, options: ExportOptions) -> str:
+    ending = ending_of(options.format, options.compression)
+    zone = ZoneInfo(options.zone)
+    return file_name(options.file_name, ending, run.export, run.id, bounds_of(run), zone, run.repeat)
+
+
+class FileRun:
+    """A run up to the file with its manifest. `detail` is what is known of it, kept in the control state."""
+
+    def __init__(self, run: RunRecord, options: ExportOptions, around: Surroundings, lease: Lease) -> None:
+        self._run = run
+        self._options = options
+        self._around = around
+        self._lease = lease
+        self._bounds = bounds_of(run)
+        self._name = name_of(run, options)
+        self.detail: dict[str, Any] = dict(run.detail)
+
+    def carry_out(self) -> None:
+        """The file is there when it ends, and the run is `Written`."""
+        failpoint("export-taken")
+        began = time.monotonic()
+        tables = self._tables()
+        snapshots = self._held(tables)
+        failpoint("export-held")
+        text = pin(self._bound, self._around.cluster, snapshots)
+        columns = self._columns(text)
+        folder = self._around.destination(self._options)
+        folder.forget_drafts(self._name)
+        folder.forget_drafts(f"{self._name}{MANIFEST}")
+        figures, rows = self._written(folder) or self._write(folder, text, columns)
+        failpoint("export-moved")
+        manifest = manifest_of(self._run, self._options, self._name, figures, rows, columns, self.detail)
+        self._write_manifest(folder, manifest_text(manifest))
+        failpoint("export-manifest")
+        self.detail["seconds"] = round(time.monotonic() - began, 3)
+        self._note(RunState.WRITTEN)
+
+    def give_up(self) -> None:
+        """The snapshots of a run that has failed for good need not be held."""
+        for table in self._chosen():
+            try:
+                self._around.tables.release(table, tag_of(self._run))
+            except HeadgateError as error:
+                log.warning("run %s: a tag stays until it expires: %s", self._run.id, error)
+
+    # -- the snapshots
+
+    @property
+    def _bound(self) -> str:
+        return without_end(bind(self._options.sql, self._bounds))
+
+    def _tables(self) -> list[TableName]:
+        found, own = tables_of(self._options.sql, self._around.cluster)
+        for name in sorted(own):
+            if self._around.tables.exists(TableName((self._around.cluster,), name)):
+                raise InvalidRequest(
+                    f"The query names a query of its own '{name}' (WITH), as a table is called.",
+                    "Give it another name: which is meant must be plain.",
+                )
+        return sorted(found)
+
+    def _held(self, tables: list[TableName]) -> Mapping[TableName, int]:
+        """A snapshot of each table, chosen once, recorded, and held by a tag."""
+        for _ in range(CHOICES):
+            chosen = self._chosen()
+            if set(chosen) != set(tables):
+                chosen = {table: self._around.tables.snapshot(table) for table in tables}
+                self.detail["snapshots"] = {str(table): snapshot for table, snapshot in chosen.items()}
+                self.detail["tables"] = [[*table.namespace, table.name] for table in chosen]
+                self._note(RunState.RUNNING)
+                failpoint("export-chosen")
+            seconds = self._options.hold_for.total_seconds()
+            tag = tag_of(self._run)
+            if all(
+                self._around.tables.hold(table, tag, snapshot, seconds) for table, snapshot in chosen.items()
+            ):
+                return chosen
+            # Expired before it was held: nothing was written of it yet.
+            for table in chosen:
+                self._around.tables.release(table, tag)
+            self.detail.pop("tables")
+        raise TransientError("The snapshots of its tables expire while they are taken.")
+
+    def _chosen(self) -> dict[TableName, int]:
+        names = [TableName(tuple(parts[:-1]), parts[-1]) for parts in self.detail.get("tables") or ()]
+        return {table: int(self.detail["snapshots"][str(table)]) for table in names}
+
+    # -- the rows
+
+    def _columns(self, text: str) -> list[Column]:
+        schema = self._around.rows.shape(shape_query(text), self._options.zone, self._who)
+        columns = flat_columns(schema)
+        check_columns(columns, self._options)
+        self.detail["unrepeatable"] = unrepeatable(self._options.sql, has_fractions(columns))
+        self.detail["keys"] = key_versions(
+            [mask.secret for mask in self._options.masks.values() if mask.secret is not None],
+            self._around.secret,
+        )
+        return columns
+
+    @property
+    def _who(self) -> str:
+        return f"export {self._run.export}"
+
+    def _written(self, folder: Destination) -> tuple[FileFigures, int] | None:
+        """The file of this run that an earlier try has moved already."""
+        recorded = self.detail.get("sha256")
+        if recorded is None or folder.sha256(self._name) != recorded:
+            return None
+        return FileFigures(self.detail["bytes"], recorded), self.detail["rows"]
+
+    def _write(self, folder: Destination, text: str, columns: list[Column]) -> tuple[FileFigures, int]:
+        """The file under its name, and how many rows it has."""
+        order = ordering(columns, self._options.order_by)
+        sql = rows_query(text, [(column.path, column.name) for column in columns], order)
+        masking = Masking(self._options, columns, self._around.secret)
+        suspicion = Suspicion([column.name for column in columns], masking.columns)
+        with folder.draft(self._name) as (draft, out):
+            rows = self._encode(sql, columns, masking, suspicion, out)
+        failpoint("export-written")
+        figures = out.figures
+        self.detail |= {
+            "file": folder.address(self._name),
+            "rows": rows,
+            "bytes": figures.bytes,
+            "sha256": figures.sha256,
+            "warnings": suspicion.warnings,
+        }
+        self._note(RunState.RUNNING)
+        failpoint("export-recorded")
+        folder.publish(draft, self._name, figures.sha256)
+        return figures, rows
+
+    def _encode(
+        self, sql: str, columns: list[Column], masking: Masking, suspicion: Suspicion, out: Any
+    ) -> int:
+        names = [column.name for column in columns]
+        inner = "none" if self._options.format == "parquet" else self._options.compression
+        rows, reported = 0, time.monotonic()
+        with (
+            packed(out, inner) as sink,
+            self._around.rows.batches(sql, self._options.zone, self._who) as (schema, batches),
+        ):
+            encoder = ENCODERS[self._options.format](sink, names, self._options)
+            nothing = pa.RecordBatch.from_pylist([], schema=schema)
+            encoder.begin(masking.apply(nothing).schema)
+            for batch in batches:
+                suspicion.look(batch)
+                self._check_suspicion(suspicion)
+                encoder.write(masking.apply(batch))
+                rows += batch.num_rows
+                self._lease.check()
+                if time.monotonic() - reported > PROGRESS_SECONDS:
+                    reported = time.monotonic()
+                    self._lease.note(RunState.RUNNING, {**self.detail, "progress": rows})
+                failpoint("export-writing")
+            self._check_suspicion(suspicion)
+            encoder.end()
+        return rows
+
+    def _check_suspicion(self, suspicion: Suspicion) -> None:
+        if self._options.strict and suspicion.warnings:
+            raise InvalidRequest(
+                f"It is strict, and {'; '.join(suspicion.warnings)}: nothing leaves.",
+                "Mask the column, take it out of the query, or say strict: false.",
+            )
+
+    def _write_manifest(self, folder: Destination, text: str) -> None:
+        name = f"{self._name}{MANIFEST}"
+        with folder.draft(name) as (draft, out):
+            out.write(text.encode())
+        folder.publish(draft, name, out.figures.sha256)
+
+    def _note(self, state: RunState) -> None:
+        self._lease.note(state, self.detail)

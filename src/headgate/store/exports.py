@@ -1,0 +1,342 @@
+"""Scheduled exports, and the runs of each: what is wanted, and where it stands."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Engine, RowMapping
+from sqlalchemy.exc import IntegrityError
+
+from headgate.errors import AlreadyExists, InvalidRequest, NotFound
+from headgate.store.database import reading
+from headgate.store.export_records import ERASED, OPEN, ExportRecord, RunRecord, RunState, Slot
+from headgate.store.store import log_event
+
+_metadata = sa.MetaData()
+_exports = sa.Table(
+    "exports",
+    _metadata,
+    sa.Column("name", sa.String, primary_key=True),
+    sa.Column("spec", sa.JSON),
+    sa.Column("desired", sa.String),
+    sa.Column("created_at", sa.Float),
+    sa.Column("updated_at", sa.Float),
+    sa.Column("scheduled_until", sa.Float),
+)
+_runs = sa.Table(
+    "export_runs",
+    _metadata,
+    sa.Column("id", sa.String, primary_key=True),
+    sa.Column("export", sa.String),
+    sa.Column("slot", sa.String),
+    sa.Column("period_start", sa.Float),
+    sa.Column("period_end", sa.Float),
+    sa.Column("repeat", sa.Integer),
+    sa.Column("spec", sa.JSON),
+    sa.Column("state", sa.String),
+    sa.Column("reason", sa.String),
+    sa.Column("attempts", sa.Integer),
+    sa.Column("retry_at", sa.Float),
+    sa.Column("owner", sa.String),
+    sa.Column("leased_until", sa.Float),
+    sa.Column("detail", sa.JSON),
+    sa.Column("created_at", sa.Float),
+    sa.Column("started_at", sa.Float),
+    sa.Column("ended_at", sa.Float),
+)
+
+
+class Exports:
+    """Behind the same database as the store. Every method is one transaction."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    # -- for those who want something
+
+    def create(self, name: str, spec: Mapping[str, Any]) -> ExportRecord:
+        now = self._clock()
+        record = ExportRecord(name, dict(spec), "active", now, now, now)
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(_exports.insert().values(**vars(record)))
+                log_event(connection, subject(name), "created", "by request")
+        except IntegrityError as error:
+            raise AlreadyExists(
+                f"There is an export '{name}' already.",
+                f"See `headgate export show {name}`; change it, or choose another name.",
+            ) from error
+        return record
+
+    def change(self, name: str, spec: Mapping[str, Any]) -> ExportRecord:
+        """Another wish for an export that is there; runs that are made already stay as they are."""
+        with self._engine.begin() as connection:
+            self._update(connection, name, spec=dict(spec))
+            log_event(connection, subject(name), "changed", "by request")
+        return self.get(name)
+
+    def set_desired(self, name: str, desired: str) -> ExportRecord:
+        """`active` or `paused`. What its schedule named while it was paused is not made up for."""
+        with self._engine.begin() as connection:
+            before = self._update(connection, name, desired=desired)
+            if desired == "active" and before["desired"] != "active":
+                self._update(connection, name, scheduled_until=self._clock())
+            if before["desired"] != desired:
+                log_event(connection, subject(name), desired, "by request")
+        return self.get(name)
+
+    def remove(self, name: str) -> None:
+        """With its history. A run that is under way ends at its next step."""
+        with self._engine.begin() as connection:
+            if not connection.execute(_exports.delete().where(_exports.c.name == name)).rowcount:
+                raise no_export(name)
+            connection.execute(_runs.delete().where(_runs.c.export == name))
+            log_event(connection, subject(name), "removed", "by request")
+
+    def get(self, name: str) -> ExportRecord:
+        with reading(self._engine) as connection:
+            row = connection.execute(sa.select(_exports).where(_exports.c.name == name)).mappings().first()
+        if row is None:
+            raise no_export(name)
+        return ExportRecord(**row)
+
+    def all(self) -> list[ExportRecord]:
+        with reading(self._engine) as connection:
+            rows = connection.execute(sa.select(_exports).order_by(_exports.c.name)).mappings()
+            return [ExportRecord(**row) for row in rows]
+
+    def are_any(self) -> bool:
+        with reading(self._engine) as connection:
+            return connection.execute(sa.select(_exports.c.name).limit(1)).first() is not None
+
+    def runs(self, export: str | None = None, limit: int = 50) -> list[RunRecord]:
+        """The newest first."""
+        query = sa.select(_runs).order_by(_runs.c.created_at.desc(), _runs.c.period_end.desc(), _runs.c.id)
+        if export is not None:
+            query = query.where(_runs.c.export == export)
+        with reading(self._engine) as connection:
+            return [_run(row) for row in connection.execute(query.limit(limit)).mappings()]
+
+    def run(self, run_id: str) -> RunRecord:
+        with reading(self._engine) as connection:
+            row = connection.execute(sa.select(_runs).where(_runs.c.id == run_id)).mappings().first()
+        if row is None:
+            raise NotFound(
+                f"There is no run {run_id}.", "`headgate export history NAME` shows those that are."
+            )
+        return _run(row)
+
+    def request(self, name: str, start: float, end: float) -> RunRecord:
+        """A run about a time, by request: also of an export that is paused."""
+        with self._engine.begin() as connection:
+            row = connection.execute(sa.select(_exports).where(_exports.c.name == name)).mappings().first()
+            if row is None:
+                raise no_export(name)
+            run_id = self._make(connection, row, Slot(f"request {uuid.uuid4().hex}", start, end))
+            log_event(connection, subject(name), "run asked for", run_id)
+        return self.run(run_id)
+
+    def counts(self) -> list[tuple[str, str, int]]:
+        """By export and state, how many runs there are."""
+        query = sa.select(_runs.c.export, _runs.c.state, sa.func.count()).group_by(
+            _runs.c.export, _runs.c.state
+        )
+        with reading(self._engine) as connection:
+            return [(row[0], row[1], int(row[2])) for row in connection.execute(query)]
+
+    def newest(self, states: Iterable[RunState]) -> list[RunRecord]:
+        """Of each export, the run in one of these states that was made last."""
+        wanted = _runs.c.state.in_([state.value for state in states])
+        newest = (
+            sa.select(_runs.c.export, sa.func.max(_runs.c.ended_at).label("at"))
+            .where(wanted)
+            .group_by(_runs.c.export)
+            .subquery()
+        )
+        query = sa.select(_runs).join(
+            newest, sa.and_(_runs.c.export == newest.c.export, _runs.c.ended_at == newest.c.at)
+        )
+        with reading(self._engine) as connection:
+            return [_run(row) for row in connection.execute(query.where(wanted)).mappings()]
+
+    # -- for what schedules and runs them
+
+    def schedule(self, name: str, seen: float, until: float, slots: Iterable[Slot], left_out: int) -> bool:
+        """Make the runs of the times up to `until`. False, and nothing is made, when another server has seen
+        to some of them: they were to begin at `seen`."""
+        with self._engine.begin() as connection:
+            row = (
+                connection.execute(
+                    sa.select(_exports).where(_exports.c.name == name, _exports.c.scheduled_until == seen)
+                )
+                .mappings()
+                .first()
+            )
+            if row is None or row["desired"] != "active":
+                return False
+            for slot in slots:
+                self._make(connection, row, slot)
+            self._update(connection, name, scheduled_until=until)
+            if left_out:
+                log_event(connection, subject(name), "left out", f"{left_out} missed times of its schedule")
+        return True
+
+    def take(self, owner: str, seconds: float) -> RunRecord | None:
+        """The oldest run that waits, its lease taken; of an export one runs at a time."""
+        now = self._clock()
+        others = _runs.alias("others")
+        busy = (
+            sa.select(others.c.id)
+            .where(
+                others.c.export == _runs.c.export,
+                others.c.id != _runs.c.id,
+                others.c.owner.is_not(None),
+                others.c.leased_until > now,
+            )
+            .exists()
+        )
+        query = (
+            sa.select(_runs)
+            .where(_runs.c.state.in_([state.value for state in OPEN]), _runs.c.retry_at <= now, ~busy)
+            .where(sa.or_(_runs.c.owner.is_(None), _runs.c.leased_until <= now))
+            .order_by(_runs.c.period_end, _runs.c.created_at)
+            .limit(1)
+        )
+        with self._engine.begin() as connection:
+            row = connection.execute(query).mappings().first()
+            if row is None:
+                return None
+            values = {"owner": owner, "leased_until": now + seconds}
+            if row["started_at"] is None:
+                values["started_at"] = now
+            connection.execute(_runs.update().where(_runs.c.id == row["id"]).values(**values))
+            return _run({**row, **values})
+
+    def keep(self, run_id: str, owner: str, seconds: float) -> bool:
+        """The lease for longer; False when it is another's, or the run is gone."""
+        return self._put(run_id, owner, leased_until=self._clock() + seconds)
+
+    def note(self, run_id: str, owner: str, state: RunState, detail: Mapping[str, Any]) -> bool:
+        """How far a run has come; False when the lease is lost."""
+        return self._put(run_id, owner, state=state.value, reason="", detail=dict(detail))
+
+    def retry(self, run_id: str, owner: str, reason: str, wait: float) -> bool:
+        """It has failed, and is tried again in so many seconds: the lease ends."""
+        mine = sa.and_(_runs.c.id == run_id, _runs.c.owner == owner)
+        with self._engine.begin() as connection:
+            at = self._clock() + wait
+            values = {"attempts": _runs.c.attempts + 1, "reason": reason, "retry_at": at, "owner": None}
+            if not connection.execute(_runs.update().where(mine).values(**values)).rowcount:
+                return False
+            export = connection.scalar(sa.select(_runs.c.export).where(_runs.c.id == run_id))
+            log_event(connection, subject(export), "tried again", f"run {run_id}: {reason}")
+        return True
+
+    def end(self, run_id: str, owner: str, state: RunState, reason: str, detail: Mapping[str, Any]) -> bool:
+        """The last word on a run."""
+        values = {"state": state.value, "reason": reason, "detail": dict(detail), "owner": None}
+        mine = sa.and_(_runs.c.id == run_id, _runs.c.owner == owner)
+        with self._engine.begin() as connection:
+            update = _runs.update().where(mine).values(**values, ended_at=self._clock())
+            if not connection.execute(update).rowcount:
+                return False
+            export = connection.scalar(sa.select(_runs.c.export).where(_runs.c.id == run_id))
+            log_event(connection, subject(export), state.value, f"run {run_id}: {reason}".rstrip(": "))
+        return True
+
+    def release(self, run_id: str, owner: str) -> None:
+        """Its process ends: another may go on at once."""
+        self._put(run_id, owner, leased_until=0.0)
+
+    def release_all(self, home: str) -> None:
+        """The leases of a process that is known to have ended: its owners' names begin so."""
+        theirs = _runs.c.owner.startswith(home, autoescape=True)
+        with self._engine.begin() as connection:
+            connection.execute(_runs.update().where(theirs).values(leased_until=0.0))
+
+    def note_erasure(self, run_ids: Iterable[str]) -> None:
+        """Rows that these runs have read are being erased: they cannot be repeated."""
+        with self._engine.begin() as connection:
+            for run_id in run_ids:
+                detail = self._detail(connection, run_id)
+                if ERASED not in (reasons := detail.get("unrepeatable", [])):
+                    self._change_detail(connection, run_id, unrepeatable=[*reasons, ERASED])
+
+    def note_pruned(self, run_id: str, outcome: str) -> None:
+        """What became of the file of a run that is done."""
+        with self._engine.begin() as connection:
+            self._change_detail(connection, run_id, pruned=outcome)
+
+    def link_used(self, run_id: str, address: str) -> None:
+        with self._engine.begin() as connection:
+            export = connection.scalar(sa.select(_runs.c.export).where(_runs.c.id == run_id))
+            if export is not None:
+                log_event(connection, subject(export), "link opened", f"run {run_id}, from {address}")
+
+    # -- within a transaction
+
+    def _detail(self, connection: Connection, run_id: str) -> Mapping[str, Any]:
+        return connection.scalar(sa.select(_runs.c.detail).where(_runs.c.id == run_id)) or {}
+
+    def _change_detail(self, connection: Connection, run_id: str, **fields: Any) -> None:
+        detail = {**self._detail(connection, run_id), **fields}
+        connection.execute(_runs.update().where(_runs.c.id == run_id).values(detail=detail))
+
+    def _put(self, run_id: str, owner: str, **values: Any) -> bool:
+        mine = sa.and_(_runs.c.id == run_id, _runs.c.owner == owner)
+        with self._engine.begin() as connection:
+            return bool(connection.execute(_runs.update().where(mine).values(**values)).rowcount)
+
+    def _update(self, connection: Connection, name: str, **values: Any) -> RowMapping:
+        mine = _exports.c.name == name
+        before = connection.execute(sa.select(_exports).where(mine)).mappings().first()
+        if before is None:
+            raise no_export(name)
+        connection.execute(_exports.update().where(mine).values(**values, updated_at=self._clock()))
+        return before
+
+    def _make(self, connection: Connection, export: RowMapping, slot: Slot) -> str:
+        same = sa.and_(
+            _runs.c.export == export["name"],
+            _runs.c.period_start == slot.start,
+            _runs.c.period_end == slot.end,
+        )
+        repeat = connection.scalar(sa.select(sa.func.count()).select_from(_runs).where(same))
+        if slot.start >= slot.end:
+            raise InvalidRequest("The time of a run ends before it begins.", "Say an earlier beginning.")
+        run_id = uuid.uuid4().hex[:16]
+        connection.execute(
+            _runs.insert().values(
+                id=run_id,
+                export=export["name"],
+                slot=slot.name,
+                period_start=slot.start,
+                period_end=slot.end,
+                repeat=repeat,
+                spec=export["spec"],
+                state=RunState.WAITING.value,
+                reason="",
+                attempts=0,
+                retry_at=0.0,
+                leased_until=0.0,
+                detail={},
+                created_at=self._clock(),
+            )
+        )
+        return run_id
+
+
+def _run(row: Mapping[Any, Any]) -> RunRecord:
+    return RunRecord(**{**row, "state": RunState(row["state"])})
+
+
+def subject(name: str | None) -> str:
+    """What an export's events are about; a topic may have the same name."""
+    return f"export {name}"
+
+
+def no_export(name: str) -> NotFound:
+    return NotFound(f"There is no export '{name}'.", "`headgate export list` shows those that are.")
