@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 
+from headgate.datagen import GeneratorSpec
 from headgate.embedded.process import group_members, kill_group
 from headgate.embedded.run_file import RUN_FILE
 from tests.e2e.commands import groups_of, headgate, refusal
 from tests.e2e.feed import Feed
+from tests.support.generators import check_story
 from tests.support.services import wait_for
 from tests.support.stack import Stack
 
 ROWS = 60
+STORY = GeneratorSpec("sales", rate=100.0, prefix="restart.")
 
 
 @dataclass(frozen=True)
@@ -29,12 +32,18 @@ class Before:
     addresses: dict[str, str]
 
 
+def generator(stack: Stack) -> dict[str, Any]:
+    """The only one."""
+    [shown] = stack.json("datagen", "list")
+    return dict(shown)
+
+
 def kill_all(stack: Stack) -> None:
     """The supervisor first, so that it cannot start anything again, nor say good-bye to anybody."""
     run = json.loads((stack.data / RUN_FILE).read_text())
     assert run["supervisor"]["pid"] == stack.popen.pid
     groups = groups_of(stack.data)
-    assert set(groups) == {"broker", "server", "engine"}
+    assert set(groups) == {"broker", "server", "engine", "datagen"}
     stack.popen.kill()
     for group in groups.values():
         assert kill_group(group)
@@ -58,6 +67,8 @@ def before(data: Path) -> Before:
         shown = stack.json("table", "show", feed.topic)
         feed.send(ROWS)
         schema_id = feed.schema_id()
+        stack.run("datagen", "start", "sales", "--rate", "100", "--prefix", STORY.prefix)
+        wait_for("made-up data", lambda: generator(stack)["records"] > 0)
         kill_all(stack)
     return Before(feed, schema_id, shown["position"], stack.runtime.addresses)
 
@@ -85,6 +96,14 @@ def test_schemas_keep_their_ids(before: Before, revived: Stack) -> None:
     assert before.feed.schema_id() == before.schema_id
     other = Feed(revived.runtime, "restart.other")
     assert other.schema_id() == before.schema_id, "the same schema is the same id, whatever the subject"
+
+
+def test_made_up_data_goes_on_where_it_was(revived: Stack) -> None:
+    known = generator(revived)["records"]
+    wait_for("more", lambda: generator(revived)["records"] > known + 100)
+    said = revived.run("datagen", "stop", "sales").stdout
+    assert said == f"generator sales is stopped after {generator(revived)['records']} records\n"
+    check_story(revived.runtime.kafka, STORY, generator(revived)["records"])
 
 
 def test_it_goes_on_with_new_records(before: Before, revived: Stack) -> None:

@@ -63,20 +63,23 @@ def _varint(number: int) -> bytes:
 LAST = [_varint(number) for number in range(TABLE)]
 CONTINUED = [bytes((number & 0x7F | 0x80, number >> 7 | 0x80)) for number in range(TABLE)]
 
-# Strings of a scenario are short; a longer one is an IndexError.
-LENGTHS = LAST[::2]
+# Numbers from 0 on, as they are encoded: of most lengths and days. A longer string is an IndexError.
+SMALL = [_varint(number << 1) for number in range(1 << 15)]
 
 
 def encode_long(number: int) -> bytes:
     zigzag = number << 1 if number >= 0 else ~(number << 1)
-    if zigzag < TABLE:
+    # Written out, as times take three to five steps and make up much of a record.
+    if zigzag < 0x4000:
         return LAST[zigzag]
-    out = CONTINUED[zigzag & 0x3FFF]
-    zigzag >>= 14
-    while zigzag >= TABLE:
-        out += CONTINUED[zigzag & 0x3FFF]
-        zigzag >>= 14
-    return out + LAST[zigzag]
+    if zigzag < 0x1000_0000:
+        return CONTINUED[zigzag & 0x3FFF] + LAST[zigzag >> 14]
+    if zigzag < 0x400_0000_0000:
+        return CONTINUED[zigzag & 0x3FFF] + CONTINUED[zigzag >> 14 & 0x3FFF] + LAST[zigzag >> 28]
+    first = CONTINUED[zigzag & 0x3FFF] + CONTINUED[zigzag >> 14 & 0x3FFF] + CONTINUED[zigzag >> 28 & 0x3FFF]
+    if zigzag < 0x100_0000_0000_0000:
+        return first + LAST[zigzag >> 42]
+    return first + CONTINUED[zigzag >> 42 & 0x3FFF] + LAST[zigzag >> 56]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -93,7 +96,7 @@ class _Source:
         self.functions: list[str] = []
         self.names: dict[str, Any] = {
             "long": encode_long,
-            "lengths": LENGTHS,
+            "small": SMALL,
             "decimal": encode_decimal,
             "single": struct.Struct("<f").pack,
             "double": struct.Struct("<d").pack,
@@ -120,7 +123,7 @@ class _Source:
         """Expressions whose bytes, one after the other, encode the variable `value`."""
         if schema == "string":
             text = self._name("text")
-            return [f"lengths[len({text} := {value}.encode())]", text]
+            return [f"small[len({text} := {value}.encode())]", text]
         return [self._expression(schema, value)]
 
     def _expression(self, schema: Any, value: str) -> str:
@@ -148,7 +151,10 @@ class _Source:
                 return f"decimal({value}, {10 ** schema['scale']})"
             case "boolean":
                 return f"(b'\\1' if {value} else b'\\0')"
-            case "int" | "long":
+            case "int":
+                # Mostly a day or a small number.
+                return f"(small[{value}] if 0 <= {value} < {len(SMALL)} else long({value}))"
+            case "long":
                 return f"long({value})"
             case "float":
                 return f"single({value})"

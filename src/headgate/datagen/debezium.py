@@ -79,23 +79,19 @@ class ChangeLog:
 
     def read(self, row: Record, last: bool) -> Record:
         """The event of a row that the snapshot has read. Snapshots have one place in the log."""
-        event = self._event(row, "r", None, row.value, "last" if last else "true")
-        return row._replace(value=event)
+        return self._event(row, "r", None, row.value, "last" if last else "true")
 
     def changed(self, row: Record, before: Row | None) -> Iterator[Record]:
         """The event of a created or updated row; one without a value was deleted: a tombstone follows."""
         self._lsn += LSN_STEP
         self._transaction += 1
         if not row.value:
-            yield row._replace(value=self._event(row, "d", before, None, "false"))
+            yield self._event(row, "d", before, None, "false")
             yield row._replace(value=TOMBSTONE)
             return
-        op = "c" if before is None else "u"
-        yield row._replace(value=self._event(row, op, before, row.value, "false"))
+        yield self._event(row, "c" if before is None else "u", before, row.value, "false")
 
-    def _event(
-        self, row: Record, op: str, before: Row | None, after: Row | None, snapshot: str
-    ) -> dict[str, Any]:
+    def _event(self, row: Record, op: str, before: Row | None, after: Row | None, snapshot: str) -> Record:
         at = row.timestamp_ms
         source = {
             "version": CONNECTOR_VERSION,
@@ -113,7 +109,7 @@ class ChangeLog:
             "lsn": self._lsn,
             "xmin": None,
         }
-        return {
+        event = {
             "before": before,
             "after": after,
             "source": source,
@@ -123,6 +119,7 @@ class ChangeLog:
             "ts_us": at * 1000,
             "ts_ns": at * 1_000_000,
         }
+        return Record(row.topic, row.key, event, at)
 
 
 _SOURCE = avro_record(

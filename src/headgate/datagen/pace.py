@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from headgate.datagen.scenario import Record
 from headgate.errors import InvalidRequest
@@ -61,6 +62,10 @@ class Timeline:
 
     def take(self, count: int) -> list[Record]:
         """The next records, so many at most, as far as they are due."""
+        if self._speed is None and self._next is not None:
+            all_due = [self._next, *islice(self._records, count - 1)]
+            self._next = next(self._records, None)
+            return all_due
         taken: list[Record] = []
         due_ms = self._due_ms()
         while len(taken) < count and self._next is not None and self._next.timestamp_ms <= due_ms:
@@ -76,6 +81,5 @@ class Timeline:
         return self._began + after_ms / 1000 / self._speed - self._clock()
 
     def _due_ms(self) -> float:
-        if self._speed is None:
-            return float("inf")
-        return self._first_ms + (self._clock() - self._began) * 1000 * self._speed
+        speed = self._speed or 0.0
+        return self._first_ms + (self._clock() - self._began) * 1000 * speed

@@ -46,7 +46,7 @@ PRODUCER_CONFIG: dict[str, str | int | float | bool] = {
 
 
 class Encoding:
-    """How records become bytes. The schemas of a version are registered when its first record comes."""
+    """How records become bytes. Schemas are registered now, later ones when their first record comes."""
 
     def __init__(
         self,
@@ -59,8 +59,12 @@ class Encoding:
         self._written_as = written_as
         self._names = names
         self._registry = registry
+        self._first = self._made(0)
 
     def of(self, version: int) -> dict[str, tuple[bytes, Encode, EncodeKey | None]]:
+        return self._made(version) if version else self._first
+
+    def _made(self, version: int) -> dict[str, tuple[bytes, Encode, EncodeKey | None]]:
         """By topic what stands before a value, what encodes a value, and a key if keys have a schema."""
         written_as, key_schemas = self._written_as, self._scenario.key_schemas
         schemas = self._scenario.schemas
@@ -104,16 +108,18 @@ class Writer:
         self._failed: KafkaError | None = None
         self.producer = self._link.producer({**PRODUCER_CONFIG, **(config or {})})
         self._names, self._encoding = names, encoding
-        self._lanes = {0: self._lanes_of(0)}
+        self._lanes: dict[int, dict[str, _Lane]] = {}
+        self._lanes_of(0)
 
     def write(self, records: Iterable[Record]) -> int:
         """How many were handed over. Everything here runs once per record: it is kept short."""
-        sent, lanes, send = 0, self._lanes, self.producer.produce
+        sent, send, ledger = 0, self.producer.produce, self._ledger
+        known, lanes = 0, self._lanes[0]
         for topic, key, value, timestamp, version in records:
-            if version not in lanes:
-                lanes[version] = self._lanes_of(version)
-            name, header, encode, encode_key, delivered = lanes[version][topic]
-            told = delivered if self._ledger is None else partial(self._enter, delivered, value)
+            if version != known:
+                known, lanes = version, self._lanes_of(version)
+            name, header, encode, encode_key, delivered = lanes[topic]
+            told = delivered if ledger is None else partial(self._enter, delivered, value)
             encoded = header + encode(value) if value else None
             if encode_key is not None:
                 key = encode_key(key)
@@ -150,10 +156,12 @@ class Writer:
 
     def _lanes_of(self, version: int) -> dict[str, _Lane]:
         """What is done with records of a version of the schemas, by topic."""
-        return {
-            topic: (self._names[topic], *encoders, self._counter(self._names[topic]))
-            for topic, encoders in self._encoding.of(version).items()
-        }
+        if version not in self._lanes:
+            self._lanes[version] = {
+                topic: (self._names[topic], *encoders, self._counter(self._names[topic]))
+                for topic, encoders in self._encoding.of(version).items()
+            }
+        return self._lanes[version]
 
     def _counter(self, name: str) -> Delivered:
         acknowledged = self.acknowledged

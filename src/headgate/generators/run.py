@@ -67,8 +67,8 @@ class Run:
         each transaction how many there are, and how many came in a second."""
         scenario = self._spec.made()
         names = {topic: self._spec.prefix + topic for topic in scenario.schemas}
-        prepare_topics(Topics(self._kafka), list(names.values()))
         encoding = Encoding(scenario, self._spec.format, names, self._registry)
+        prepare_topics(Topics(self._kafka), list(names.values()))
         config: dict[str, str | int | float | bool] = {
             "transactional.id": self._place.transactional_id,
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
