@@ -21,7 +21,7 @@ QUERY = (
 
 
 def warm_up(spark: SparkSession) -> threading.Thread:
-    """Runs it in the background. It is only a matter of time, so that it fails is no failure of the driver."""
+    """Runs it in the background. That it fails costs time, and is no failure of the driver."""
 
     def run() -> None:
         try:
