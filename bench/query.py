@@ -157,12 +157,15 @@ def watched(up: psutil.Process, command: int) -> Iterator[dict[str, list[int]]]:
 
 def parts(up: psutil.Process) -> Iterator[tuple[str, psutil.Process]]:
     for child in up.children(recursive=True):
-        line = child.cmdline()
-        if child.name() == "java" and any("scratch/query" in part for part in line):
+        try:
+            line, name = child.cmdline(), child.name()
+        except psutil.NoSuchProcess:
+            continue
+        if name == "java" and any("scratch/query" in part for part in line):
             yield "driver's JVM", child
-        elif "headgate.query" in line and child.name().startswith("python"):
+        elif "headgate.query" in line and name.startswith("python"):
             yield "driver's Python", child
-        elif "headgate.server" in line and child.name().startswith("python"):
+        elif "headgate.server" in line and name.startswith("python"):
             yield "server", child
 
 

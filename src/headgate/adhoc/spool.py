@@ -5,10 +5,9 @@ comes of. So each task writes its part down, batch by batch, and the parts are r
 """
 
 import shutil
-import struct
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,10 +17,9 @@ from pyspark.sql import DataFrame
 
 from headgate.adhoc.parts import PART_ROWS
 from headgate.adhoc.results import Closed
+from headgate.adhoc.spool_task import LENGTH, part_name, write_part
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from headgate.adhoc.arrow import ArrowResults
 
 # Smaller results are not worth a task in Python.
@@ -31,10 +29,6 @@ MOST_BYTES = 4 * 1024**3
 LOOK_SECONDS = 0.02
 WAIT_SECONDS = 0.2
 END_SECONDS = 30.0
-# How much a task writes until it looks at what waits.
-LOOK_BYTES = 16 * 1024**2
-_LENGTH = struct.Struct(">Q")
-_PARTIAL = ".part"
 
 
 class Spool:
@@ -46,7 +40,7 @@ class Spool:
         self._context = rows.sparkSession.sparkContext
         # Batches have no names, and two columns may have one.
         unnamed = rows.toDF(*(f"c{number}" for number in range(len(rows.columns))))
-        self.rows = unnamed.mapInArrow(_writing(str(folder), MOST_BYTES), "part int")
+        self.rows = unnamed.mapInArrow(write_part(str(folder), MOST_BYTES), "part int")
         self._error: Exception | None = None
         self._parts: list[int] = []
         self._thread = InheritableThread(target=self._run, name=self._tag, daemon=True)
@@ -73,7 +67,7 @@ class Spool:
 
     def _awaited(self, part: int, results: "ArrowResults") -> Path | None:
         """The file of a part when it is whole; None when the query has ended without."""
-        file = self._folder / _name(part)
+        file = self._folder / part_name(part)
         while not file.exists():
             if not results.is_wanted:
                 raise Closed
@@ -127,55 +121,7 @@ def _is_large(rows: DataFrame) -> bool:
     return int(str(plan.stats().sizeInBytes())) > SMALLEST
 
 
-def _name(part: int) -> str:
-    return f"{part:08}"
-
-
 def _messages(file: Path) -> Iterator[bytes]:
     with file.open("rb") as content:
-        while head := content.read(_LENGTH.size):
-            yield content.read(_LENGTH.unpack(head)[0])
-
-
-def _writing(folder: str, most: int) -> Callable[[Any], Any]:
-    """What a task does with its part."""
-
-    def write(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        import pyarrow as pa
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None
-        part = context.partitionId()
-        file = Path(folder) / _name(part)
-        partial = file.with_suffix(_PARTIAL)
-        with partial.open("wb") as out:
-            looked_at = 0
-            for batch in batches:
-                message = batch.serialize()
-                out.write(_LENGTH.pack(message.size))
-                out.write(message)
-                if out.tell() - looked_at >= min(LOOK_BYTES, most):
-                    looked_at = out.tell()
-                    _wait_for_reader(file, most)
-        _wait_for_reader(file, most)
-        partial.rename(file)
-        yield pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32())})
-
-    return write
-
-
-def _wait_for_reader(file: Path, most: int) -> None:
-    """While there is too much, and a whole part before this one for the reader to take."""
-    while True:
-        sizes = {}
-        for one in file.parent.iterdir():
-            try:
-                sizes[one] = one.stat().st_size
-            except FileNotFoundError:
-                # It was read meanwhile.
-                continue
-        is_before = any(one.suffix != _PARTIAL and one.name < file.name for one in sizes)
-        if sum(sizes.values()) <= most or not is_before:
-            return
-        time.sleep(WAIT_SECONDS)
+        while head := content.read(LENGTH):
+            yield content.read(int.from_bytes(head, "big"))

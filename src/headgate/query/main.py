@@ -18,6 +18,7 @@ from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import QUERY_KEY, secret
 from headgate.kafka.access import SPARK_REDACTION
 from headgate.query.sessions import HARDENED, LakeSessions
+from headgate.query.warm import warm_up
 from headgate.registry.client import SchemaSource
 from headgate.spark import Driver, build_session
 from headgate.storage import Places, Storages
@@ -61,6 +62,8 @@ def run(runtime: Runtime, instance: str, stop: threading.Event) -> int:
     history = HistoryWriter(QueryHistory(store.engine), instance, kept.keep, kept.keep_count)
     with closing(store), Driver(session) as driver, asking(runtime, driver.session, history) as door:
         log.info("ready at %s", door.address)
+        if settings.query.start == "eager":
+            warm_up(driver.session)
         addresses = {"queries": door.address}
         while store.keep(NAME, instance, "ready", addresses):
             if driver.ended is not None:

@@ -92,7 +92,7 @@ class LakeSessions:
         for other in over:
             self._release(other, 0)
         try:
-            _activate(kept.spark)
+            activate(kept.spark)
             yield kept.spark
         finally:
             self._release(kept, 1)
@@ -114,7 +114,7 @@ class LakeSessions:
         }
         for name, value in {**HARDENED, **of_its_own}.items():
             session.conf.set(name, value)
-        _activate(session)
+        activate(session)
         names = [f"{_PREFIX}{CATALOG}.{name}" for name in catalog]
         for name, value in zip(names, catalog.values(), strict=True):
             session.conf.set(name, value)
@@ -129,7 +129,7 @@ class LakeSessions:
         return session
 
 
-def _activate(session: SparkSession) -> None:
+def activate(session: SparkSession) -> None:
     """Spark parses, and makes catalogs, by the settings of the session that is the thread's."""
     jvm: Any = session.sparkContext._jvm
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)

@@ -14,6 +14,7 @@ from headgate.adhoc.arrow import ArrowResults
 from headgate.adhoc.lake import run_lake
 from headgate.errors import InvalidRequest
 from headgate.query.functions import allowed_functions, known_functions, removed_functions
+from headgate.query.warm import run_first
 from headgate.statements.asking import Asked
 from tests.integration.query.conftest import Lake
 from tests.integration.query.spellings import REFUSED, TAKEN
@@ -148,3 +149,7 @@ def with_room(results: ArrowResults) -> ArrowResults:
     """With room for all pieces: here nobody reads meanwhile."""
     results._pieces.maxsize = 0
     return results
+
+
+def test_a_driver_that_starts_early_runs_a_first_query(spark: SparkSession) -> None:
+    assert run_first(spark) == 3

@@ -71,6 +71,8 @@ def asking(lake: Lake, spark: SparkSession, parts: int) -> Iterator[Asking]:
         except Closed:
             # The test has failed, and reads no more.
             return
+        except Exception as error:  # noqa: BLE001 - its reader raises it
+            results.fail(error)
 
     catalog = lake.catalog(LOCAL)
     thread = threading.Thread(target=run, daemon=True)
