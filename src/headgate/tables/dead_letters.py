@@ -247,8 +247,9 @@ class DeadLetters:
         mine = f"table_id = {_text(owner.table_id)} and replay_id in ({listed})"
         self._update(f"replay_id = null, replayed_at = null where {mine}")
 
-    def keep_out(self, owner: Owner, batch: Batch, rollback_id: str) -> None:
-        """No replay takes up the letters of a range: its records stay out of the table."""
+    def keep_out(self, owner: Owner, batch: Batch, by: str) -> None:
+        """No replay takes up the letters of a range, whose records stay out of the table; `by` stands for a
+        replay's id."""
         if self._in(owner, batch).where(f.col("replay_id").isNull()).isEmpty():
             return
         ranges = " or ".join(
@@ -256,7 +257,7 @@ class DeadLetters:
             for r in batch.ranges
         )
         mine = f"table_id = {_text(owner.table_id)} and topic_id = {_text(batch.end.topic_id)}"
-        closed = f"replay_id = {_text(kept_out_by(rollback_id))}, replayed_at = current_timestamp()"
+        closed = f"replay_id = {_text(by)}, replayed_at = current_timestamp()"
         self._update(f"{closed} where {mine} and replay_id is null and ({ranges})")
 
     # -- within
@@ -380,11 +381,6 @@ def _rest(begun: Position, end: Position, now: Position) -> Position | None:
 
 def _leads_still(end: Position, now: Position, partition: int) -> bool:
     return partition not in end.epochs or now.epochs.get(partition) == end.epochs[partition]
-
-
-def kept_out_by(rollback_id: str) -> str:
-    """What stands for a replay's id with letters that a rollback keeps out of the table."""
-    return f"kept-out {rollback_id}"
 
 
 def _of(owner: Owner) -> Column:

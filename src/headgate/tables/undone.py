@@ -14,7 +14,7 @@ from headgate.model import (
     Batch,
     Position,
 )
-from headgate.tables.dead_letters import DeadLetters, Owner, kept_out_by
+from headgate.tables.dead_letters import DeadLetters, Owner
 from headgate.tables.deleted_keys import DeletedKeys
 from headgate.tables.generations import generation_of_mark
 from headgate.tables.position import position_at
@@ -61,7 +61,7 @@ def follow_rollback(
         letters.undo(owner, ids)
     failpoint("rollback-letters-returned")
     if said.get(ROLLED_BACK_RECORDS_KEY) == Records.KEEP_OUT:
-        letters.keep_out(owner, Batch(back, end), str(said.get(BATCH_KEY)))
+        letters.keep_out(owner, Batch(back, end), kept_out_by(said.get(BATCH_KEY)))
 
 
 def check_letters(plan: RollbackPlan, dead: tuple[DeadLetters, Owner] | None) -> None:
@@ -79,6 +79,11 @@ def check_letters(plan: RollbackPlan, dead: tuple[DeadLetters, Owner] | None) ->
             f"Name the table that has them: `headgate table alter {plan.topic} --on-error log --dead-letters "
             "NAME`, or choose a younger snapshot.",
         )
+
+
+def kept_out_by(rollback_id: str) -> str:
+    """What stands for a replay's id with letters that a rollback keeps out of the table."""
+    return f"kept-out {rollback_id}"
 
 
 def _undone_marks(
