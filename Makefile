@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql bench-doors bench-query bench-datagen prerequisites
+.PHONY: help setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql bench-doors bench-query bench-datagen bench-latency prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -164,6 +164,9 @@ bench-datagen: test-setup   ## records per second of made-up data, encoded and p
 
 bench-sql: test-setup       ## rows per second of statements beside the same by hand in PySpark
 	@$(BIN)/python -m bench.sql
+
+bench-latency: test-setup   ## seconds from a record to its result and its row, and the processor time of each process
+	@$(BIN)/python -m bench.latency
 
 # One resolution of everything; the demo's packages are a part of it, with the same versions.
 COMPILE = $(BIN)/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \

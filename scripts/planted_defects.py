@@ -909,6 +909,25 @@ MUTANTS: tuple[Mutant, ...] = (
         test="tests/integration/kafka/test_transactional.py::test_an_older_writer_cannot_commit_while_the_marker_is_read",
     ),
     Mutant(
+        name="tasks-beside-open-writers",
+        file="src/headgate/statements/sink.py",
+        old="            self._writers.forget()\n            written = write_frame(",
+        new="            written = write_frame(",
+        harm="A statement fails, and starts again, whenever a small batch follows a large one.",
+        test=("tests/integration/statements/test_small_batches.py::test_small_and_large_batches_take_turns"),
+    ),
+    Mutant(
+        name="rows-of-a-small-batch-in-other-tasks",
+        file="src/headgate/kafka/frames.py",
+        old="            rows.setdefault(own, []).append(row)",
+        new="            rows.setdefault(0, []).append(row)",
+        harm="A batch that is tried again in the other way writes rows twice, or leaves them out.",
+        test=(
+            "tests/integration/tables/test_transactional_frame.py::"
+            "test_a_small_frame_has_the_rows_that_tasks_would_have"
+        ),
+    ),
+    Mutant(
         name="marker-behind-an-open-transaction",
         file="src/headgate/kafka/markers.py",
         old="    _await_decided(link, place, end)\n    consumer",

@@ -45,6 +45,8 @@ FAILED_AFTER = 8
 WELL_SECONDS = 60.0
 # How often a statement that runs is reported, and how often the loop looks.
 REPORT_SECONDS, LOOK_SECONDS = 1.0, 0.1
+# How often Spark is asked of a query of which nothing has come: silence, too, moves event time.
+QUIET_SECONDS = 0.5
 WORKERS = 4
 # How often records between the queries of a statement are deleted that nobody will read again.
 CLEAN_SECONDS = 30.0
@@ -66,6 +68,7 @@ class _Task:
     failures: int = 0
     retry_at: float = 0.0
     started_at: float = 0.0
+    watched_at: float = 0.0
     reported_at: float = 0.0
     cleaned_at: float = 0.0
     cleaning: Future[None] | None = None
@@ -189,6 +192,9 @@ class StatementLoop:
     def _watch(self, task: _Task) -> None:
         query, now = task.query, time.monotonic()
         assert query is not None
+        if not self._has_to_look(task, query, now):
+            return
+        task.watched_at = now
         query.poll()
         if not query.is_active:
             error = query.failure()
@@ -212,16 +218,28 @@ class StatementLoop:
         if isinstance(query, StagedQuery):
             self._clean(task, query, now)
 
+    def _has_to_look(self, task: _Task, query: Query, now: float) -> bool:
+        """A look at a query that rests asks its JVM half a dozen times."""
+        if query.has_news or now - task.watched_at >= QUIET_SECONDS:
+            return True
+        asked = self._open_request(task) is not None
+        return asked or (task.closer is not None and task.closer.is_closing)
+
+    @staticmethod
+    def _open_request(task: _Task) -> str | None:
+        """The request to close what has come that is not answered yet."""
+        request: str | None = task.record.options.get("finish")
+        answered = (task.answered or task.record.detail.get("finished") or {}).get("request")
+        return None if request == answered else request
+
     def _close(self, task: _Task, query: StatementQuery | StagedQuery) -> None:
         """Close what has come, if somebody asked for it or no record has come for long."""
         record = task.record
         if task.closer is None:
             options = StatementOptions.from_dict(record.options)
             task.closer = Closer(self._workers.submit, options.idle_flush_seconds)
-        request = record.options.get("finish")
-        answered = (task.answered or record.detail.get("finished") or {}).get("request")
         try:
-            closed = task.closer.look(query.queries, None if request == answered else request)
+            closed = task.closer.look(query.queries, self._open_request(task))
         except HeadgateError as error:
             log.warning("Statement '%s' is closed later: %s", record.name, error)
             return

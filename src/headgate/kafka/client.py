@@ -163,7 +163,7 @@ class Link:
 
     def renew(self) -> None:
         """The next call gets a new admin client: an old one keeps for minutes what it knows of a topic."""
-        self._admin = None
+        self._admin = self._settled = None
 
     def consumer(self, extra: Mapping[str, Any]) -> Consumer:
         return self._open(Consumer, extra)

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from headgate.errors import AlreadyExists, ConfigError, KafkaUnavailable, NotFound
+from headgate.kafka.access import KafkaAccess
 from headgate.kafka.client import EARLIEST, LATEST, Link, Where, code_of
 from headgate.kafka.topics import Topics
 
@@ -31,6 +32,8 @@ MARKERS_CONFIG = {
 }
 # The end of the log is looked at first: a writer that is at work was here a moment ago.
 FIRST_LOOK, WIDER = 256, 16
+# How long the topic of markers is taken to be as it was found.
+PREPARED_SECONDS = 60.0
 # A longer text is packed: a topic may have thousands of partitions, and brokers take records of a million
 # bytes.
 PLAIN_BYTES = 16 * 1024
@@ -87,6 +90,21 @@ def prepare_markers(where: Where, topic: str) -> None:
             f"and have {MARKER_PARTITIONS} partitions.",
             "Name another topic, or delete it while nothing is written; Headgate creates it.",
         )
+
+
+_prepared: dict[tuple[KafkaAccess, str], float] = {}
+
+
+def keep_prepared(access: KafkaAccess, topic: str) -> None:
+    """`prepare_markers`, by one process once a minute: two requests and a client are much for a small batch.
+
+    What is refused is refused a minute later at most, and nothing is forgotten so soon.
+    """
+    looked_at = _prepared.get((access, topic))
+    if looked_at is None or time.monotonic() - looked_at > PREPARED_SECONDS:
+        now = time.monotonic()
+        prepare_markers(access, topic)
+        _prepared[(access, topic)] = now
 
 
 def marker_partition(key: str) -> int:

@@ -69,6 +69,8 @@ class BoundedQuery:
     """Runs in a thread of its own. Not for two threads at once otherwise."""
 
     is_outgrown = False
+    # To look at it asks nobody.
+    has_news = True
 
     def __init__(
         self,
@@ -259,7 +261,7 @@ class BoundedQuery:
                 mark_empty=False,
             )
             self._tell(chunk, nothing)
-            if written:
+            if written.tasks:
                 failpoint("bounded-written")
 
     def _folder(self, result: Result) -> Checkpoint:

@@ -104,6 +104,11 @@ class Closer:
         self._dating: Future[Any] | None = None
         self._asked_at = -ASK_SECONDS
 
+    @property
+    def is_closing(self) -> bool:
+        """Whether a closing is under way."""
+        return self._closing is not None
+
     def look(self, steps: Sequence[Closable], request: str | None) -> Closed | None:
         """`request`: one that was not carried out yet."""
         self._date(steps)

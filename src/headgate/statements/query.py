@@ -29,6 +29,7 @@ from headgate.statements.progress import Progress, Totals, ran
 from headgate.statements.recovery import begin, check_topic_ids, reset_command, unlogged_batch
 from headgate.statements.scan import Reading, scan, start_of_all
 from headgate.statements.sink import MARKERS, Sink, TopicSink, check_output, prepare_output
+from headgate.statements.small import most_rows
 from headgate.statements.stages import StageSink, StageTopic, scan_stage
 from headgate.statements.step import Step
 from headgate.statements.takeover import REBUILD_BATCHES, Rebuild, plan_rebuild
@@ -117,6 +118,8 @@ class StatementQuery(Step):
         self._leaders: Leaders | None = None
         self._query: StreamingQuery | None = None
         self._sink: Rows | None = None
+        #: The sink that has writers open, when there is one.
+        self._writing: Sink | None = None
         self._started = threading.Event()
         self._stopping = threading.Event()
         self._event_time = EventTime()
@@ -126,6 +129,10 @@ class StatementQuery(Step):
         #: Number and time of the last trigger whose progress was taken in.
         self._last_told: tuple[int, str] | None = None
         self._looked_at_ends = False
+        #: What the last batch of this run has told: before one ran, nobody says how much state there is.
+        self._ran: Progress | None = None
+        #: The last batch that has ended, well or not, as long as `poll` has not taken in what it tells.
+        self._ended: int | None = None
         self.totals = totals or Totals()
         self.progress: Progress | None = None
 
@@ -167,9 +174,12 @@ class StatementQuery(Step):
     def _begin(self, rebuild: Rebuild | None, goes_on: bool = True) -> None:
         frame = self.frame()
         running = self._running
-        sink = self._sink = self._open_sink(0 if rebuild is None else REBUILD_BATCHES)
+        self._close_writers()
+        sink = self._sink = self._writing = self._open_sink(0 if rebuild is None else REBUILD_BATCHES)
         checkpoint = Checkpoint(self._spark, running.checkpoint)
         sink.marker_of = checkpoint.marker
+        sink.is_narrow = not self._job.runnable.stateful
+        sink.most_rows = self._most_rows
         markers = take_over_markers(self._access, running.writer, running.tasks, MARKERS)
         to_come = (REBUILD_BATCHES, rebuild.entry) if rebuild is not None and rebuild.entry else None
         unlogged = unlogged_batch(checkpoint, markers, self._name, to_come)
@@ -187,6 +197,14 @@ class StatementQuery(Step):
             checkpoint.write_entry(unlogged.batch, unlogged.entry)
         self._take_up(checkpoint)
         self._launch(frame, {"processingTime": f"{int(running.interval_seconds * 1000)} milliseconds"})
+
+    def _most_rows(self, offsets: int, batch: int) -> int | None:
+        return most_rows(offsets, self._ran, batch) if self._job.runnable.stateful else offsets
+
+    def _close_writers(self) -> None:
+        if self._writing is not None:
+            self._writing.close()
+            self._writing = None
 
     def _run_planned(self, frame: DataFrame) -> DataFrame:
         """The one batch that is planned; then the query again, for what follows, or for that batch with
@@ -219,6 +237,7 @@ class StatementQuery(Step):
             .foreachBatch(self._batch)
         )
         self._last_told, self._looked_at_ends, self._leaders = None, False, None
+        self._ended = self._ran = None
         self._started.clear()
         self._stopping.clear()
         context = self._spark.sparkContext
@@ -232,6 +251,12 @@ class StatementQuery(Step):
 
     def _batch(self, rows: DataFrame, number: int) -> None:
         """In Spark's own thread of this query."""
+        try:
+            self._run_batch(rows, number)
+        finally:
+            self._ended = number
+
+    def _run_batch(self, rows: DataFrame, number: int) -> None:
         # The first one may come before `start` has the query in its hands.
         if not self._started.wait(STOP_SECONDS) or self._sink is None or self._query is None:
             raise AssertionError("a batch of no query")
@@ -323,6 +348,7 @@ class StatementQuery(Step):
         """
         query = self._query
         if query is None:
+            self._close_writers()
             return
         deadline = time.monotonic() + patience
         if patience:
@@ -330,6 +356,7 @@ class StatementQuery(Step):
         while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
             time.sleep(0.02)
         query.stop()
+        self._close_writers()
         self.poll()
         self._query = None
 
@@ -347,6 +374,13 @@ class StatementQuery(Step):
             self._take_in(told)
         if self._query.isActive:
             self._event_time.look(self._query)
+        if (writing := self._writing) is not None:
+            writing.rest()
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a batch has ended that `poll` has seen nothing of: to ask Spark costs more than this."""
+        return self._ended is not None
 
     @property
     def is_outgrown(self) -> bool:
@@ -406,8 +440,11 @@ class StatementQuery(Step):
 
     def _take_in(self, told: Mapping[str, Any]) -> None:
         self._last_told = int(told["batchId"]), told["timestamp"]
+        if ran(told) and self._ended is not None and int(told["batchId"]) >= self._ended:
+            self._ended = None
         self.progress = Progress.of(told, self.progress)
         if ran(told):
+            self._ran = self.progress
             seen = told.get("observedMetrics") or {}
             scans = [seen.get(name) or {} for name, topic in self._scans.items() if not is_reserved(topic)]
             late = [seen[name] for name in self._late.names if name in seen]

@@ -13,8 +13,9 @@ from headgate.decode.project import same_type, widens
 from headgate.errors import AlreadyExists, InvalidRequest, StatementFailed
 from headgate.failpoints import failpoint
 from headgate.kafka.access import KafkaAccess
-from headgate.kafka.frames import write_frame
-from headgate.kafka.markers import Marker
+from headgate.kafka.frames import Written, collect_frame, write_frame
+from headgate.kafka.kept import KeptWriters
+from headgate.kafka.markers import Marker, keep_prepared
 from headgate.kafka.topics import ANY_TIME, VERSIONS, Topics
 from headgate.registry.client import RegisteredSchema, SchemaSource
 from headgate.registry.schemas import SchemaType
@@ -29,6 +30,7 @@ from headgate.statements.encode import (
     json_schema,
     record_name,
 )
+from headgate.statements.small import Sizes, offsets_read
 from headgate.tables.readers import registered_reader
 
 MARKERS = "__headgate_markers"
@@ -182,18 +184,36 @@ class Sink(ABC):
         self._silent_before = silent_before
         #: What is recorded with a batch, when it is known of which checkpoint it is.
         self.marker_of: Callable[[int], Marker] = Marker
+        #: How many rows may come of so many offsets in a batch; None where nobody knows.
+        self.most_rows: Callable[[int, int], int | None] = lambda offsets, batch: None
+        #: One task may compute all of a small batch.
+        self.is_narrow = False
+        self._encoded: tuple[t.StructType, Sequence[Sequence[Column]]] | None = None
+        self._sizes = Sizes()
+        self._writers = KeptWriters(access, name, MARKERS)
         #: What Spark hands on as text only.
         self.error: Exception | None = None
 
-    @abstractmethod
     def records(self, rows: DataFrame) -> DataFrame:
         """As the transactional writer takes them, with `$partition` and `$offset` if the rows have them, and
         `$op` where rows are taken back whole."""
+        schema = rows.schema
+        if self._encoded is None or self._encoded[0] != schema:
+            # Each column is a dozen calls into the JVM; all batches of a query have the same.
+            self._encoded = schema, self.encoded(schema)
+        for columns in self._encoded[1]:
+            rows = rows.select(*columns)
+        return rows
+
+    @abstractmethod
+    def encoded(self, schema: t.StructType) -> Sequence[Sequence[Column]]:
+        """The columns of records made of rows of this schema, selected in steps."""
 
     def order(self, records: DataFrame) -> list[Column]:
         """In which rows leave a task."""
-        found = [f.col(quote(name)) for name in self._order if name in records.columns]
-        if r.OP in records.columns:
+        names = records.columns
+        found = [f.col(quote(name)) for name in self._order if name in names]
+        if r.OP in names:
             # What is retracted goes first: '-' is behind '+'.
             found.append(f.col(quote(r.OP)).desc())
         return found
@@ -203,20 +223,8 @@ class Sink(ABC):
             if batch < self._silent_before:
                 rows.write.format("noop").mode("overwrite").save()
                 return
-            records = self.records(rows)
-            written = write_frame(
-                records,
-                self._access,
-                self._name,
-                self.marker_of(batch),
-                self._topic,
-                self._tasks,
-                MARKERS,
-                order=self.order(records),
-                by=self.by,
-                mark_empty=False,
-            )
-            if written:
+            written = self._write(self.records(rows), self.marker_of(batch))
+            if written.tasks:
                 # The records are there, and Spark does not know it yet.
                 failpoint("statement-written")
         except Exception as error:  # noqa: BLE001
@@ -224,6 +232,42 @@ class Sink(ABC):
             # The text is all that Spark takes; in the trace of a batch that was cut off it would look for
             # words with an expression that overflows its stack.
             raise RuntimeError(str(error)) from None
+
+    def _write(self, records: DataFrame, marker: Marker) -> Written:
+        """A small batch by writers of this process, which stay open, another one by tasks of their own: which
+        task a row belongs to, and what its transaction records, is the same."""
+        offsets = offsets_read(marker)
+        most = None if offsets is None else self.most_rows(offsets, marker.batch)
+        order = self.order(records)
+        if self._sizes.is_small(offsets, most):
+            keep_prepared(self._access, MARKERS)
+            rows, written = collect_frame(records, self._tasks, order, self.by, self.is_narrow)
+            written = written._replace(tasks=self._writers.write(marker, self._topic, rows))
+        else:
+            # Tasks take over from the writers that are open here.
+            self._writers.forget()
+            written = write_frame(
+                records,
+                self._access,
+                self._name,
+                marker,
+                self._topic,
+                self._tasks,
+                MARKERS,
+                order=order,
+                by=self.by,
+                mark_empty=False,
+            )
+        self._sizes.see(most, written)
+        return written
+
+    def rest(self) -> None:
+        """Ends what is kept for batches that do not come."""
+        self._writers.close_idle()
+
+    def close(self) -> None:
+        """A batch that is still under way ends as it can."""
+        self._writers.close()
 
 
 class TopicSink(Sink):
@@ -248,17 +292,17 @@ class TopicSink(Sink):
             # Several partitions may go into one.
             self._order = ("timestamp", r.PARTITION, r.OFFSET)
 
-    def records(self, rows: DataFrame) -> DataFrame:
+    def encoded(self, schema: t.StructType) -> Sequence[Sequence[Column]]:
         """Bytes of keys and values; a row that is deleted is a key without a value, one that is taken back is
         whole and has a header that says so."""
         retract = self._output.changelog == "retract"
-        deleted = f.col(quote(r.OP)) == r.DELETE if r.OP in rows.columns and not retract else None
-        kinds = {field.name: field.dataType for field in rows.schema.fields}
-        carried = [name for name in (r.ROWTIME, r.PARTITION, r.OFFSET, r.OP) if name in rows.columns]
-        checked = rows.select(
+        deleted = f.col(quote(r.OP)) == r.DELETE if r.OP in schema.names and not retract else None
+        kinds = {field.name: field.dataType for field in schema.fields}
+        carried = [name for name in (r.ROWTIME, r.PARTITION, r.OFFSET, r.OP) if name in kinds]
+        checked = [
             *(self._column(field, kinds, deleted) for field in self._output.columns.fields),
             *(f.col(quote(name)) for name in carried),
-        )
+        ]
         value = self._encoding.value
         if deleted is not None:
             value = f.when(~deleted, value)
@@ -271,13 +315,13 @@ class TopicSink(Sink):
         if retract:
             found.append(_op_header(r.OP in carried).alias("headers"))
         kept = [name for name in carried if name in (r.PARTITION, r.OFFSET) or (retract and name == r.OP)]
-        made = checked.select(*found, *(quote(name) for name in kept))
+        made = [*found, *(f.col(quote(name)) for name in kept)]
         if self._encoding.spread is None:
-            return made
+            return checked, made
         place = f.pmod(f.hash("value"), f.lit(self._encoding.spread)).cast("int")
         if self._output.in_place:
             place = same_place(self._output.in_place, self._encoding.spread)
-        return made.select("*", place.alias("partition"))
+        return checked, made, [f.col("*"), place.alias("partition")]
 
     def _column(
         self, field: t.StructField, kinds: Mapping[str, t.DataType], deleted: Column | None

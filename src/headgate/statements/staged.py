@@ -131,6 +131,10 @@ class StagedQuery:
             query.poll()
 
     @property
+    def has_news(self) -> bool:
+        return any(query.has_news for query in self._queries)
+
+    @property
     def is_outgrown(self) -> bool:
         return any(query.is_outgrown for query in self._queries)
 

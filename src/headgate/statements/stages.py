@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql import types as t
 
 from headgate.errors import NotFound
 from headgate.kafka.access import KafkaAccess
@@ -130,20 +131,20 @@ class StageSink(Sink):
         self._keys = [f"k{number}" for number in range(len(stage.stage.key))]
         super().__init__(stage.topic, access, name, tasks, self._keys or ("value",), 0)
 
-    def records(self, rows: DataFrame) -> DataFrame:
+    def encoded(self, schema: t.StructType) -> Sequence[Sequence[Column]]:
         """Without keys: partitions are chosen here, and a NULL in a key is one like any other.
 
         Without times too: a row has its own, which Kafka might not take for a record's.
         """
-        carried = [name for name in (r.PARTITION, r.OFFSET) if name in rows.columns]
+        carried = [name for name in (r.PARTITION, r.OFFSET) if name in schema.names]
         keys = [
             f.col(quote(name)).alias(k) for name, k in zip(self._stage.stage.key, self._keys, strict=True)
         ]
-        made = rows.select(
+        made = [
             f.lit(None).cast("binary").alias("key"),
-            self._stage.codec.encoded(rows.columns).alias("value"),
+            self._stage.codec.encoded(schema.names).alias("value"),
             *keys,
             *(f.col(quote(name)) for name in carried),
-        )
+        ]
         partition = f.pmod(f.hash(*self.by), f.lit(self._tasks)).cast("int")
-        return made.select("*", partition.alias("partition"))
+        return made, [f.col("*"), partition.alias("partition")]

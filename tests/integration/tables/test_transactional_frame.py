@@ -3,13 +3,14 @@
 import json
 from uuid import uuid4
 
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from headgate.errors import NotFound, StaleBatch
 from headgate.kafka import Topics
-from headgate.kafka.frames import _distributed, _rows, write_frame
+from headgate.kafka.frames import _distributed, _rows, collect_frame, write_frame
 from headgate.kafka.records import committed_records
 from headgate.kafka.transactional import Row, TransactionalWriter
 from tests.support.services import Services
@@ -51,9 +52,9 @@ def frame(spark: SparkSession, rows: int = 300, keys: int = 20) -> DataFrame:
 
 def test_each_row_is_there_once_in_the_order_of_its_key(spark: SparkSession, kafka: str, topic: str) -> None:
     name = f"frame-{topic}"
-    assert write_frame(frame(spark), kafka, name, 1, topic, TASKS, MARKERS, order=["at"]) == TASKS
+    assert write_frame(frame(spark), kafka, name, 1, topic, TASKS, MARKERS, order=["at"]).tasks == TASKS
     # A second time, as after a crash of the driver: nothing.
-    assert write_frame(frame(spark), kafka, name, 1, topic, TASKS, MARKERS, order=["at"]) == 0
+    assert write_frame(frame(spark), kafka, name, 1, topic, TASKS, MARKERS, order=["at"]).tasks == 0
     found = list(committed_records(kafka, topic, {0: 0, 1: 0}, idle_seconds=None))
     values = [json.loads(message.value() or b"") for message in found]
     assert sorted(value["id"] for value in values) == list(range(300))
@@ -77,7 +78,7 @@ def test_tasks_that_had_committed_are_left_out(spark: SparkSession, kafka: str, 
     assert 0 < len(own) < 300
     with TransactionalWriter(kafka, name, 1, MARKERS) as writer:
         writer.write(4, topic, [])
-    assert write_frame(frame(spark), kafka, name, 4, topic, TASKS, MARKERS) == TASKS - 1
+    assert write_frame(frame(spark), kafka, name, 4, topic, TASKS, MARKERS).tasks == TASKS - 1
     found = [
         json.loads(m.value() or b"")["id"]
         for m in committed_records(kafka, topic, {0: 0, 1: 0}, idle_seconds=None)
@@ -89,9 +90,9 @@ def test_tasks_without_rows_are_tasks_too(spark: SparkSession, kafka: str, topic
     name = f"empty-{topic}"
     assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
     nothing = frame(spark, 5, 1)
-    assert write_frame(nothing.where("false"), kafka, name, 1, topic, TASKS, MARKERS) == 0
-    assert write_frame(nothing.where("at < 0"), kafka, name, 1, topic, TASKS, MARKERS) == TASKS
-    assert write_frame(frame(spark, 1, 1), kafka, name, 2, topic, TASKS, MARKERS, by=["at"]) == TASKS
+    assert write_frame(nothing.where("false"), kafka, name, 1, topic, TASKS, MARKERS).tasks == 0
+    assert write_frame(nothing.where("at < 0"), kafka, name, 1, topic, TASKS, MARKERS).tasks == TASKS
+    assert write_frame(frame(spark, 1, 1), kafka, name, 2, topic, TASKS, MARKERS, by=["at"]).tasks == TASKS
     assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
     for task in range(TASKS):
         with TransactionalWriter(kafka, name, task, MARKERS) as writer:
@@ -101,8 +102,8 @@ def test_tasks_without_rows_are_tasks_too(spark: SparkSession, kafka: str, topic
 def test_tasks_without_rows_may_be_spared(spark: SparkSession, kafka: str, topic: str) -> None:
     name = f"spared-{topic}"
     arguments = (kafka, name, 1, topic, TASKS, MARKERS)
-    assert write_frame(frame(spark, 1, 1), *arguments, by=["at"], mark_empty=False) == 1
-    assert write_frame(frame(spark, 1, 1), *arguments, by=["at"], mark_empty=False) == 0
+    assert write_frame(frame(spark, 1, 1), *arguments, by=["at"], mark_empty=False).tasks == 1
+    assert write_frame(frame(spark, 1, 1), *arguments, by=["at"], mark_empty=False).tasks == 0
     assert len(list(committed_records(kafka, topic, {0: 0, 1: 0}, idle_seconds=None))) == 1
     last = []
     for task in range(TASKS):
@@ -119,7 +120,7 @@ def test_errors_of_a_task_are_errors_of_ours(spark: SparkSession, kafka: str, to
 def test_a_writer_that_the_frame_overtook_is_stale(spark: SparkSession, kafka: str, topic: str) -> None:
     name = f"overtaken-{topic}"
     with TransactionalWriter(kafka, name, 0, MARKERS) as older:
-        assert write_frame(frame(spark, 5), kafka, name, 1, topic, 1, MARKERS) == 1
+        assert write_frame(frame(spark, 5), kafka, name, 1, topic, 1, MARKERS).tasks == 1
         with pytest.raises(StaleBatch):
             older.write(1, topic, [Row(b"k", b"never")])
     assert len(list(committed_records(kafka, topic, {0: 0, 1: 0}, idle_seconds=None))) == 5
@@ -131,3 +132,17 @@ def test_rows_of_another_task_are_not_taken(spark: SparkSession) -> None:
     assert spread.rdd.getNumPartitions() == TASKS
     with pytest.raises(RuntimeError, match="Task 0 was given rows of others"):
         list(_rows(spread.toArrow().to_batches(), 0))
+
+
+@pytest.mark.parametrize("is_narrow", [False, True])
+def test_a_small_frame_has_the_rows_that_tasks_would_have(spark: SparkSession, is_narrow: bool) -> None:
+    """In their order too: a batch may be written one way first and the other when it is tried again."""
+    spread = _distributed(frame(spark), TASKS, ["at"], ["key"]).toArrow()
+    rows, written = collect_frame(frame(spark).repartition(5), TASKS, ["at"], ["key"], is_narrow)
+    by_task: dict[int, list[Row]] = {}
+    for task in range(TASKS):
+        own = spread.filter(pc.equal(spread["headgate_task"], task))
+        by_task[task] = list(_rows(own.to_batches(), task))
+    assert rows == by_task
+    assert written == (0, 300, written.bytes)
+    assert written.bytes > 300 * 20
