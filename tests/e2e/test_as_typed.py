@@ -17,7 +17,7 @@ from tests.unit.docs.pages import ROOT, lines
 README, TUTORIAL = ROOT / "README.md", ROOT / "docs" / "tutorials" / "orders.md"
 # Where a reader's Headgate is, and what is another at each time.
 ADDRESS = "http://127.0.0.1:8080/iceberg"
-_VARIES = re.compile(r"\d{4}-\d\d-\d\dT\S+|\d{15,}")
+_VARIES = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\S*|\d{15,}")
 _ID = re.compile(r"\d{15,}")
 
 
