@@ -1,6 +1,7 @@
 """The queries that run now. Each has a thread, and a reader; without a reader it ends."""
 
 import logging
+import re
 import threading
 import time
 import uuid
@@ -41,6 +42,9 @@ from headgate.statements.stages import delete_topics
 from headgate.store.queries import QueryState
 
 log = logging.getLogger(__name__)
+
+# As Spark names what is wrong, with its first line.
+_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\].*")
 
 MOST = 16
 # Kinds of queries that read the lake, not topics.
@@ -344,9 +348,22 @@ def _meant(error: Exception, query: Query) -> Exception:
     log.warning("query %s has failed", query.id, exc_info=error)
     if not isinstance(error, (PySparkException, Py4JJavaError)):
         return error
-    text = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
-    said = text.split("\n\nJVM stacktrace")[0].split(";\n")[0].splitlines()
-    line = next((text.strip() for text in said if text.strip()), type(error).__name__)
+    line = _first_words(error)
     if query.asked.caller is not None and query.asked.caller.token:
         line = line.replace(query.asked.caller.token, "…")
     return InvalidRequest(line) if query.asked.kind in LAKE else StatementFailed(line)
+
+
+def _first_words(error: PySparkException | Py4JJavaError) -> str:
+    """What Spark itself says, without who passed it on: `[CONDITION] …`, or else the first line."""
+    texts = [str(error)]
+    if isinstance(error, Py4JJavaError):
+        texts, cause = [], error.java_exception
+        while cause is not None:
+            texts.append(str(cause.getMessage()))
+            cause = cause.getCause()
+    for text in texts:
+        if (condition := _CONDITION.search(text)) is not None:
+            return condition[0].strip().rstrip(";")
+    said = texts[0].split("\n\nJVM stacktrace")[0].split(";\n")[0].splitlines()
+    return next((text.strip() for text in said if text.strip()), type(error).__name__)

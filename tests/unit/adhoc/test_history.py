@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from sqlalchemy.exc import OperationalError
 
 from headgate.adhoc.history import Ending, HistoryWriter
+from headgate.adhoc.queries import _first_words
 from headgate.adhoc.redaction import error_text, redact_sql
 from headgate.config import Settings
 from headgate.errors import InvalidRequest, LimitReached
@@ -110,3 +112,21 @@ def test_an_error_is_kept_without_values_of_rows() -> None:
     assert error_text(ValueError("'Ada'"), ValueError("'Ada'")) == "ValueError"
     reached = LimitReached("Too much.", "Raise it.")
     assert error_text(reached, reached) == "Too much."
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "[TABLE_OR_VIEW_NOT_FOUND] There is no `x`. SQLSTATE: 42P01; line 1 pos 14;\n'Project [*]",
+            "[TABLE_OR_VIEW_NOT_FOUND] There is no `x`. SQLSTATE: 42P01; line 1 pos 14",
+        ),
+        (
+            "Job aborted: Lost task 0.0: SparkException: [CAST_INVALID_INPUT] The value 'x'.\n\tat a",
+            "[CAST_INVALID_INPUT] The value 'x'.",
+        ),
+        ("\nOdd things.\n\nJVM stacktrace:\nx", "Odd things."),
+    ],
+)
+def test_an_error_of_spark_is_told_by_its_condition(said: str, told: str) -> None:
+    assert _first_words(PySparkException(said)) == told
