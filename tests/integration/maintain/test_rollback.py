@@ -35,6 +35,7 @@ from tests.integration.tables.test_dead_letters import dead, later, named, topic
 from tests.support.delta import read_delta_duckdb, read_delta_rs
 from tests.support.keyed import Keyed
 from tests.support.ledger import canonical
+from tests.support.services import wait_for
 
 AGAIN, KEEP_OUT = Records.AGAIN, Records.KEEP_OUT
 BOTH = (TableFormat.ICEBERG, TableFormat.DELTA)
@@ -387,10 +388,12 @@ def test_of_a_compacted_topic_all_records_must_be_there(upkeep: Upkeep) -> None:
     plan = materializer.rollback(drive.view(), back_to(first, None))
     assert plan["refused"] == {}, "no offset is without a record"
     # The end of a transaction has an offset too; nobody can tell it from a record that is gone.
+    before = sum(drive.view().ends.values())
     producer = drive.transaction(drive.topic)
     producer.produce(drive.topic, b"\x00", partition=0)
     assert producer.flush(30) == 0
     producer.abort_transaction(30)
+    wait_for("the end of the transaction", lambda: sum(drive.view().ends.values()) == before + 2)
     drive.run_all(materializer)
     plan = materializer.rollback(drive.view(), back_to(first, None))
     assert "is compacted" in plan["refused"]["again"]
