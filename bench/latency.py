@@ -162,8 +162,12 @@ class Processors:
     def now(self) -> dict[str, float]:
         found: dict[str, float] = {}
         for name, pid in self._roots.items():
-            root = psutil.Process(pid)
-            for process in [root, *root.children(recursive=True)]:
+            try:
+                family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+            except psutil.NoSuchProcess:
+                # One that is started on demand, and was not.
+                continue
+            for process in family:
                 try:
                     kind, times = kind_of(name, process.cmdline()), process.cpu_times()
                 except psutil.NoSuchProcess:
@@ -225,7 +229,8 @@ def measure(data: Path, arguments: argparse.Namespace) -> None:
     readers: list[threading.Thread] = [TopicReader(runtime, copies, stop)] if copies else []
     feed.run(5.0, arguments.warm_up)
     if rows:
-        catalog = load_catalog("bench", type="rest", uri=runtime.iceberg, token=runtime.catalog_key)
+        key = {} if runtime.catalog_key is None else {"token": runtime.catalog_key}
+        catalog = load_catalog("bench", type="rest", uri=runtime.iceberg, **key)
         namespace = runtime.settings.namespace
         readers += [TableReader(catalog, f"{namespace}.{one.name}", one, stop) for one in rows]
     for reader in readers:
