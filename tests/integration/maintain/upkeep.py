@@ -73,6 +73,8 @@ class Upkeep:
         session = self.actions.spark.newSession()
         session.conf.set(f"spark.sql.iceberg.snapshot-property.{OPERATION_KEY}", "test")
         session.sql(f"delete from {self.sql} where ({where}) and length(_file) > 0")
+        # An append table that has fewer rows than its topic has records is damaged.
+        self.drive.ends_whole = False
         self.sent = [row for row in self.sent if row not in self._matching(where)]
 
     def _matching(self, where: str) -> list[dict[str, Any]]:

@@ -7,8 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.catalog.client import catalog_properties
+from headgate.delta.files import files_at
 from headgate.engine.publish import KafkaPublisher
 from headgate.engine.source import KafkaSource
+from headgate.maintain.verify import Verifier
 from headgate.model import OnError
 from headgate.registry.client import SchemaSource
 from headgate.tables.dead_letters import DeadLetters
@@ -25,7 +27,7 @@ from tests.support.services import Services
 def drive(
     services: Services, spark: SparkSession, request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[Drive]:
-    """A topic of the test's own, and what makes a table of it, step by step."""
+    """A topic of the test's own, and what makes a table of it, step by step. It ends with a verification."""
     runtime = services.runtime
     lake = Lake(spark, catalog_properties(runtime.iceberg, token=runtime.catalog_key), "local")
     source = KafkaSource(runtime.kafka)
@@ -45,4 +47,5 @@ def drive(
         name = request.node.name.replace("[", "-").strip("]")
         driven = Drive(runtime, source, lake, make, f"drive.{name}", KeyIndex(tmp_path / "index"))
         yield driven
+        driven.check_whole(Verifier(spark, lake, lane, source, files_at))
         driven.index.close()

@@ -16,6 +16,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from headgate.embedded.runtime import Runtime
 from headgate.engine.source import KafkaSource
 from headgate.kafka.topics import Topics
+from headgate.maintain.verify import Known, Verifier
 from headgate.model import Start, TableSpec
 from headgate.tables.key_index import KeyIndex
 from headgate.tables.lake import Lake
@@ -76,6 +77,9 @@ class Drive:
         self.enablement = "first"
         self.engine = "engine-1"
         self.max_rows = 10**6
+        #: Whether its table is to be whole when the test ends: not where damage is planted in it.
+        self.ends_whole = True
+        self._made: Materializer | None = None
         self._make = make
         self._registry = SchemaRegistryClient({"url": runtime.registry})
         self.new_producer()
@@ -118,7 +122,8 @@ class Drive:
     def materializer(self, start: Start | None = None) -> Materializer:
         if start is not None:
             self.spec = replace(self.spec, start=start)
-        return self._make(self)
+        self._made = self._make(self)
+        return self._made
 
     def view(self) -> TopicView:
         """As soon as every partition answers: a new one takes a moment."""
@@ -142,6 +147,16 @@ class Drive:
         assert found == again, f"DuckDB alone: {found - again}; PyIceberg alone: {again - found}"
         # By DuckDB's word where only they differ.
         return other if sorted(map(canonical, one)) == sorted(map(canonical, other)) else one
+
+    def check_whole(self, verifier: Verifier) -> None:
+        """As `headgate table verify --deep` says, if there is a table; what its index knows included, if that
+        is open."""
+        one = self._made
+        table = None if one is None or not self.ends_whole else self.lake.load(self.topic)
+        if one is None or table is None or table.currentSnapshot() is None:
+            return
+        report = verifier.verify(Known(one.spec, one.places, one.record_plan), deep=True)
+        assert not report["damaged"], report["findings"]
 
     def data_files(self) -> int:
         """Parquet files under the table's folder, live or not."""
