@@ -11,7 +11,6 @@ from headgate.adhoc.arrow import ArrowResults, give_batches
 from headgate.adhoc.parts import in_parts
 from headgate.adhoc.reading import Reading, reading_of
 from headgate.adhoc.results import INSERT, Results
-from headgate.adhoc.spool import spool_of
 from headgate.adhoc.values import plain_rows
 from headgate.sql.planner import check_names
 from headgate.statements.asking import Asked
@@ -33,27 +32,15 @@ def run_lake(
     """Gives the rows; what was read for them, by table. `reading` has as much of that while it runs."""
     frame = lake.query if asked.kind == "lake" else lake.changes
     reading = reading or Reading()
-    with frame(asked, catalog) as rows:
+    with frame(asked, catalog) as asked_rows:
+        rows = in_parts(asked_rows)
         reading.attach(rows)
         reading.check_planned(asked.caller)
         if isinstance(results, ArrowResults):
-            _give_arrow(rows, results, reading)
+            results.begin(to_arrow_schema(rows.schema))
+            give_batches(rows, results)
         else:
             check_names(rows.columns)
-            parts = in_parts(rows)
-            reading.attach(parts)
-            for row in plain_rows(parts, asked.zone):
+            for row in plain_rows(rows, asked.zone):
                 results.row(INSERT, row)
         return reading.figures()
-
-
-def _give_arrow(rows: DataFrame, results: ArrowResults, reading: Reading) -> None:
-    results.begin(to_arrow_schema(rows.schema))
-    with spool_of(rows) as spool:
-        if spool is None:
-            parts = in_parts(rows)
-            reading.attach(parts)
-            give_batches(parts, results)
-        else:
-            reading.attach(spool.rows)
-            spool.give(results)

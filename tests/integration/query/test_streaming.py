@@ -1,7 +1,6 @@
 """Large results on their way: no more is computed than their reader takes, and the heap stays flat."""
 
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +12,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.access import LOCAL
-from headgate.adhoc import spool
 from headgate.adhoc.arrow import ArrowResults
 from headgate.adhoc.lake import run_lake
 from headgate.adhoc.parts import PART_ROWS, in_parts
@@ -85,29 +83,9 @@ def asking(lake: Lake, spark: SparkSession, parts: int) -> Iterator[Asking]:
     assert not list(scratch.glob("rows-*")), "nothing stays on disk"
 
 
-@pytest.fixture
-def by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No result goes by the disk."""
-    monkeypatch.setattr(spool, "SMALLEST", sys.maxsize)
-
-
-@pytest.fixture
-def by_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Results of any size go by the disk, which holds little."""
-    monkeypatch.setattr(spool, "SMALLEST", 0)
-    monkeypatch.setattr(spool, "MOST_BYTES", 8 * 1024**2)
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize("parts", [PARTS])
-def test_rows_are_computed_as_they_are_read(by_memory: None, asking: Asking, parts: int) -> None:
-    check_flat(asking, parts)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("parts", [PARTS, 1])
-def test_large_results_wait_on_disk(by_disk: None, asking: Asking, parts: int) -> None:
-    """However large a part of them is."""
+def test_rows_are_computed_as_they_are_read(asking: Asking, parts: int) -> None:
     check_flat(asking, parts)
 
 
@@ -133,48 +111,6 @@ def check_flat(asking: Asking, parts: int) -> None:
     print(f"{ROWS} rows in {parts} parts: heap {before // MIB} MiB, then {[one // MIB for one in heaps]}")
     assert max(heaps) - before < MOST_HELD, f"{before} bytes of heap have become {heaps}"
     assert asking.tasks() >= parts
-
-
-EVERYTHING = """
-SELECT id, id AS id, id % 2 = 0 AS even, CAST(id AS DOUBLE) / 3 AS d, CAST(id AS DECIMAL(20, 3)) AS n,
-  concat('Sète ', id) AS text, CAST(concat('b', id) AS BINARY) AS raw,
-  DATE '2026-01-01' + CAST(id AS INT) AS day, TIMESTAMP '2026-03-29 02:30:00' AS at,
-  TIMESTAMP_NTZ '2026-03-29 02:30:00' AS clock, array(id, NULL) AS list, map('k', id) AS pairs,
-  named_struct('x', id, 'y', array('z')) AS record, NULL AS nothing, IF(id % 3 = 0, NULL, id) AS some
-FROM range(0, 30000, 1, 3) ORDER BY id DESC
-"""
-
-
-def stream_of(lake: Lake, sql: str) -> bytes:
-    results = ArrowResults()
-    results._pieces.maxsize = 0
-    asked = Asked("lake", sql, zone="Europe/Berlin", form="arrow")
-    figures = run_lake(lake.sessions, asked, lake.catalog(LOCAL), results)
-    results.end("Completed", **figures)
-    return b"".join(piece for piece in results.pieces() if piece)
-
-
-@pytest.mark.parametrize("sql", [EVERYTHING, "SELECT * FROM range(10) WHERE id < 0"])
-def test_rows_are_the_same_by_disk_and_by_memory(
-    lake: Lake, sql: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = []
-    for smallest in (sys.maxsize, -1):
-        monkeypatch.setattr(spool, "SMALLEST", smallest)
-        found.append(pa.ipc.open_stream(stream_of(lake, sql)).read_all())
-    assert found[0].schema == found[1].schema
-    assert found[0].equals(found[1])
-    assert found[1].num_rows == (30_000 if sql == EVERYTHING else 0)
-
-
-def test_what_fails_on_its_way_to_disk_is_the_error_that_it_was(lake: Lake, by_disk: None) -> None:
-    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
-        stream_of(lake, "SELECT CAST(concat('x', id) AS INT) AS n FROM range(0, 300000, 1, 2)")
-    results = ArrowResults()
-    results.cancel()
-    asked = Asked("lake", "SELECT id FROM range(0, 100000000, 1, 2)", form="arrow")
-    with pytest.raises(Closed):
-        run_lake(lake.sessions, asked, lake.catalog(LOCAL), results)
 
 
 @pytest.mark.parametrize("tail", ["LIMIT 700000", "LIMIT 700000 OFFSET 1000"])
