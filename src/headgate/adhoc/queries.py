@@ -289,11 +289,9 @@ class Queries:
         return kind(self._spark, self._access, self._schemas, plan, running, query.results)
 
     def _interrupt(self, query: Query) -> None:
-        """Jobs that run for it, and those that it would begin: it may be planned still. A live query ends its
-        own."""
+        """Jobs that run for it; a live query ends its own."""
         if query.asked.kind != "live":
-            context: Any = self._spark.sparkContext
-            context._jsc.sc().cancelJobGroupAndFutureJobs(query.id)
+            self._spark.sparkContext.cancelJobGroup(query.id)
 
     def _hold_to_limits(self, query: Query, now: float) -> None:
         """Ends one that runs for longer, or reads more, than its caller may."""

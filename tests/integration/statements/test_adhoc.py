@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from headgate.adhoc.app import Door, create_app
 from headgate.adhoc.results import PIECES
 from headgate.errors import InvalidRequest, NotFound, TooManyRequests
-from headgate.statements.asking import Asked, Caller
+from headgate.statements.asking import Caller
 from tests.integration.statements.asking import SNAPSHOT, Asking, Reader
 from tests.integration.statements.bench import EVENT_SCHEMA, Bench, event, framed
 from tests.support.queries import ENDS, KINDS, NOBODY, NOTHING, Event, at, is_end, plain
@@ -274,24 +274,6 @@ def test_what_is_no_query(asking: Asking, topic: str, sql: str, said: str) -> No
     with pytest.raises(InvalidRequest, match=said):
         asking.ask(sql.format(topic, topic))
     assert json.dumps(asking.executor.ask(f"SELECT id FROM `{topic}`", {})[0].to_dict())
-
-
-def test_query_ends_when_its_caller_may_ask_no_longer(bench: Bench, asking: Asking, topic: str) -> None:
-    """Its work too; a live one has no end, and no limit."""
-    caller = Caller("'guest'", "hg1", seconds=1.0, limits="limits.reader")
-    endless = "SELECT sum(a.id * b.id) FROM range(10000000) a CROSS JOIN range(10000000) b"
-    live, _ = asking.executor.ask(f"SELECT id FROM `{topic}`", {})
-    staying = Reader(asking.queries, asking.queries.start(replace(live, caller=caller)))
-    found = Reader(asking.queries, asking.queries.start(Asked("lake", endless, caller=caller)))
-    wait_for("the end", lambda: found.ended)
-    (line,) = found.lines
-    assert (line["op"], line["error"]) == ("error", "LimitReached")
-    assert "1 s, the limit for 'guest'" in line["message"]
-    assert "limits.reader.seconds" in line["remedy"]
-    bench.send(topic, [event(1)])
-    wait_for("a row of the live query", lambda: staying.rows() == [(1,)])
-    staying.leave()
-    wait_for("nothing to be left", asking.is_nothing_left)
 
 
 def test_caller_runs_so_many_queries_and_no_more(asking: Asking, topic: str) -> None:
