@@ -77,6 +77,10 @@ class Query:
     def owner(self) -> str | None:
         return None if self.asked.caller is None else self.asked.caller.id
 
+    @property
+    def is_alive(self) -> bool:
+        return self.thread is not None and self.thread.is_alive()
+
     def to_dict(self) -> dict[str, Any]:
         read = self.read_at is not None
         about = {"id": self.id, "kind": self.asked.kind, "sql": self.asked.sql, "owner": self.owner}
@@ -110,6 +114,8 @@ class Queries:
         self._catalog = catalog
         self._history = history
         self._running: dict[str, Query] = {}
+        #: Those that were told to end while their threads went on.
+        self._ending: dict[str, Query] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
         # What a driver that was killed has left.
@@ -186,13 +192,15 @@ class Queries:
     def close(self) -> None:
         """All of them end."""
         self._ended.set()
+        self._keeper.join()
         found = self.all()
         for query in found:
             self.leave(query)
+        deadline = time.monotonic() + END_SECONDS
         for query in found:
-            if query.thread is not None:
-                query.thread.join(END_SECONDS)
-        self._keeper.join()
+            while query.thread is not None and query.is_alive and time.monotonic() < deadline:
+                self._interrupt_again()
+                query.thread.join(LOOK_SECONDS / 2)
 
     # -- in threads
 
@@ -289,9 +297,19 @@ class Queries:
         return kind(self._spark, self._access, self._schemas, plan, running, query.results)
 
     def _interrupt(self, query: Query) -> None:
-        """Jobs that run for it; a live query ends its own."""
+        """Ends the jobs that run for it; a live query ends its own."""
         if query.asked.kind != "live":
+            with self._lock:
+                self._ending[query.id] = query
             self._spark.sparkContext.cancelJobGroup(query.id)
+
+    def _interrupt_again(self) -> None:
+        """Spark cancels the jobs that there are: one that was only planned then begins behind that."""
+        with self._lock:
+            self._ending = {key: query for key, query in self._ending.items() if query.is_alive}
+            ending = list(self._ending)
+        for query_id in ending:
+            self._spark.sparkContext.cancelJobGroup(query_id)
 
     def _hold_to_limits(self, query: Query, now: float) -> None:
         """Ends one that runs for longer, or reads more, than its caller may."""
@@ -309,13 +327,21 @@ class Queries:
 
     def _keep(self) -> None:
         while not self._ended.wait(LOOK_SECONDS):
-            self._history.tend()
-            now = time.monotonic()
-            for query in self.all():
-                self._hold_to_limits(query, now)
-                if query.read_at is None and now - query.made_at > LONELY_SECONDS:
-                    log.info("nobody has come for the rows of query %s: it ends", query.id)
-                    self.leave(query)
+            try:
+                self._look_after()
+            except Exception:
+                # Whatever one query meets: the limits of all others hold.
+                log.exception("queries could not be looked after: trying again")
+
+    def _look_after(self) -> None:
+        self._history.tend()
+        self._interrupt_again()
+        now = time.monotonic()
+        for query in self.all():
+            self._hold_to_limits(query, now)
+            if query.read_at is None and now - query.made_at > LONELY_SECONDS:
+                log.info("nobody has come for the rows of query %s: it ends", query.id)
+                self.leave(query)
 
 
 def _read_by(query: Query) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from headgate.errors import TooManyRequests
 from headgate.statements.asking import Asked, Caller
 from headgate.store.queries import QueryHistory, QueryRecord, QueryState
 from tests.integration.statements.asking import SNAPSHOT, Asking, Reader
@@ -50,6 +51,27 @@ def test_a_query_that_takes_too_long_is_ended_with_its_job(asking: Asking, spark
     assert (kept.state, kept.error) == (QueryState.FAILED, last["message"])
     assert kept.figures["seconds"] >= 1
     wait_for("its job to end", lambda: not is_running(spark, kept.id), 30)
+
+
+def test_query_that_is_stopped_while_it_is_planned_runs_no_job(asking: Asking, spark: SparkSession) -> None:
+    """Spark cancels the jobs that there are: this one begins behind that."""
+    query = asking.queries.start(ENDLESS)
+    reader = Reader(asking.queries, query)
+    asking.queries.cancel(query.id, "hg1")
+    wait_for("the end", lambda: reader.ended and not query.is_alive, 60)
+    assert remembered(asking, query.id).state is QueryState.CANCELLED
+    wait_for("nothing to be left", asking.is_nothing_left)
+
+
+def test_caller_runs_so_many_queries_and_no_more(asking: Asking) -> None:
+    guest = replace(ENDLESS, caller=replace(ADA, concurrent=1))
+    first = Reader(asking.queries, asking.queries.start(guest))
+    with pytest.raises(TooManyRequests, match="runs 1 queries already") as refused:
+        asking.queries.start(guest)
+    assert "limits.reader.concurrent" in refused.value.remedy
+    first.leave()
+    Reader(asking.queries, asking.queries.start(guest)).leave()
+    wait_for("nothing to be left", asking.is_nothing_left, 60)
 
 
 def test_a_query_that_gives_too_many_rows_is_ended(asking: Asking) -> None:
