@@ -17,7 +17,7 @@ from tests.support.services import wait_for
 class Broken:
     """A query that has ended, and cannot say why."""
 
-    is_active = is_outgrown = False
+    is_active = is_outgrown = has_news = False
     progress = None
     totals = Totals()
     stopped = False
