@@ -110,6 +110,8 @@ class Mishaps:
             reasons = ("older copy", "is lost", "is empty", "under way between")
             assert any(reason in record.reason for reason in reasons), (record.name, record.reason)
         goes_on = record.name not in self._bereft and not record.settled.get("steps")
+        # Its markers tell where to go on; one that has written nothing has none.
+        goes_on = goes_on and any(self._drill.messages(record.name))
         place = "last" if goes_on else "earliest"
         kafka = self._drill.services.runtime.kafka_access
         plan = plan_of_record(record, place, kafka, Topics(kafka), Offsets(kafka))
