@@ -1,0 +1,5 @@
+import { Page } from "@/components/Page";
+
+export function Activity() {
+  return <Page title="Activity">{null}</Page>;
+}

@@ -1,0 +1,5 @@
+import { Page } from "@/components/Page";
+
+export function Integrations() {
+  return <Page title="Integrations">{null}</Page>;
+}
