@@ -24,6 +24,8 @@ NOTHING = frozenset({None, "Bearer None"})
 PUBLIC_DOOR = "headgate.public"
 # The cookie of a browser's session; the port follows, as cookies go to all ports of a host.
 SESSION_COOKIE = "headgate-session-"
+# What the console's own requests carry, and no page of another origin can send.
+CONSOLE_HEADER = "x-headgate-console"
 MAKE_CREDENTIAL = "Make a credential with `headgate credentials create NAME --role reader`."
 KEY_OR_CREDENTIAL = (
     "Use a credential that its user makes with `headgate credentials create NAME --role reader`; who may "

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Response, status
-from fastapi.responses import HTMLResponse
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
@@ -16,7 +15,6 @@ from headgate.embedded.secrets import QUERY_KEY, secret
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
-from headgate.server import page
 from headgate.server.access import Asking, check_declared
 from headgate.server.api.audit import audit_router
 from headgate.server.api.catalogs import catalogs_router
@@ -44,6 +42,7 @@ from headgate.server.limits import BodyLimits
 from headgate.server.metrics import metrics_registry
 from headgate.server.origin import OwnOrigin
 from headgate.server.overview import Overview
+from headgate.server.pages import pages_router
 from headgate.server.signin import signin_router
 from headgate.server.trail import Trail
 from headgate.statements.declared import DeclaredTables
@@ -139,6 +138,7 @@ def create_app(
     for path, router in (mounts or {}).items():
         app.include_router(router, prefix=path)
     app.include_router(operations_router(found, {"store": store.tables, **(checks or {})}, instance))
+    app.include_router(pages_router())
     return app
 
 
@@ -157,10 +157,6 @@ def operations_router(found: Overview, checks: Mapping[str, Check], instance: st
     def metrics(access: Asking) -> Response:
         registry = metrics_registry(found.seen_by(access))
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
-
-    @router.get("/", summary="How things stand, for people", response_class=HTMLResponse)
-    def console(access: Asking) -> str:
-        return page.render(found.seen_by(access).status())
 
     return router
 

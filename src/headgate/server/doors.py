@@ -7,12 +7,13 @@ What they may is each route's to say: see `access.py`.
 """
 
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.access import Gate, LocalKeys
 from headgate.access.credentials import Credentials
-from headgate.access.gate import PUBLIC_DOOR, Visit
+from headgate.access.gate import CONSOLE_HEADER, PUBLIC_DOOR, Visit
 from headgate.access.limits import FailureLimit
 from headgate.access.oidc import Issuer
 from headgate.access.sessions import SIGN_IN, Sessions
@@ -26,10 +27,11 @@ from headgate.errors import HeadgateError, NotAllowed, NotAuthorized, TooManyFai
 from headgate.export.links import PATH as FILES
 from headgate.server.access import Access, check_known
 from headgate.server.failures import Failure, status_of
+from headgate.server.pages import is_open
 from headgate.store import Store
 
 # Whether all is well is nobody's secret, and those who watch over processes have no credentials. A link that
-# signs in is its own credential, and so is one to the file of an export.
+# signs in is its own credential, and so is one to the file of an export. The console's page has no data.
 OPEN = frozenset({"/healthz", SIGN_IN})
 CATALOG = "/iceberg/"
 TOKENS = f"/iceberg{PATH}"
@@ -68,7 +70,7 @@ class Doorkeeper:
             except HeadgateError as error:
                 await error_response(error)(scope, receive, send)
                 return
-        if scope["type"] in ("http", "websocket") and not _asks_itself(scope["path"]):
+        if scope["type"] in ("http", "websocket") and not _asks_itself(scope):
             try:
                 caller = await run_in_threadpool(self._gate.caller, Visit.of(scope))
                 check_known(caller)
@@ -94,8 +96,11 @@ def _is_large(scope: Scope) -> bool:
     return b"transfer-encoding" in headers or not length.isdigit() or int(length) > LONGEST_OF_STRANGERS
 
 
-def _asks_itself(path: str) -> bool:
-    return path in OPEN or path.startswith((CATALOG, FILES))
+def _asks_itself(scope: Scope) -> bool:
+    path = scope["path"]
+    if path in OPEN or path.startswith((CATALOG, FILES)):
+        return True
+    return scope["type"] == "http" and is_open(scope["method"], path)
 
 
 async def _refuse(error: HeadgateError, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,13 +108,18 @@ async def _refuse(error: HeadgateError, scope: Scope, receive: Receive, send: Se
         await send({"type": "websocket.close", "code": 1008})
         return
     headers = {}
-    if isinstance(error, NotAuthorized):
-        # Basic, so that a browser asks; Bearer is taken as well.
+    if isinstance(error, NotAuthorized) and not _is_of_console(scope):
+        # Basic, so that a browser asks; Bearer is taken as well. The console has a page of its own for it.
         headers["WWW-Authenticate"] = 'Basic realm="headgate"'
     if isinstance(error, TooManyFailures):
         headers["Retry-After"] = str(error.wait)
     said = Failure(error=type(error).__name__, message=error.message, remedy=error.remedy)
     await JSONResponse(said.model_dump(), status_of(error), headers)(scope, receive, send)
+
+
+def _is_of_console(scope: Scope) -> bool:
+    headers = Headers(scope=scope)
+    return CONSOLE_HEADER in headers or "text/event-stream" in headers.get("accept", "")
 
 
 class PublicDoor:
