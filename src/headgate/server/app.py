@@ -28,6 +28,7 @@ from headgate.server.api.maintenance import maintenance_router
 from headgate.server.api.metadata import LakeMetadata, metadata_router
 from headgate.server.api.queries import queries_router
 from headgate.server.api.records import records_router
+from headgate.server.api.session import session_router
 from headgate.server.api.sql import sql_router
 from headgate.server.api.statements import statements_router
 from headgate.server.api.storage import StorageDesk, storage_router
@@ -110,7 +111,7 @@ def create_app(
     driver = QueryDriver(store, secret(runtime.data, QUERY_KEY))
     history = QueryHistory(store.engine)
     describe_caller = callers(runtime.settings.limits, gate, embedded)
-    routers = (
+    routers: tuple[APIRouter, ...] = (
         control_router(found),
         tables,
         maintenance_router(store),
@@ -129,11 +130,13 @@ def create_app(
         desired_router(installation, found),
         generators_router(Generators(store.engine)),
     )
+    if gate.sessions is not None:
+        routers = (*routers, session_router(gate, gate.sessions, runtime.settings.public.url))
     check_declared(routers)
     for router in routers:
         app.include_router(router, prefix=API, responses=RESPONSES)
     if gate.sessions is not None:
-        app.include_router(signin_router(gate.sessions))
+        app.include_router(signin_router(gate.sessions, runtime.settings.public.url))
     app.include_router(files_router(runtime, store))
     for path, router in (mounts or {}).items():
         app.include_router(router, prefix=path)

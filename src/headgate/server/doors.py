@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.access import Gate, LocalKeys
 from headgate.access.credentials import Credentials
-from headgate.access.gate import CONSOLE_HEADER, PUBLIC_DOOR, Visit
+from headgate.access.gate import ADMISSION, CONSOLE_HEADER, PUBLIC_DOOR, Visit
 from headgate.access.limits import FailureLimit
 from headgate.access.oidc import Issuer
 from headgate.access.sessions import SIGN_IN, Sessions
@@ -23,7 +23,7 @@ from headgate.catalog.oauth import PATH
 from headgate.catalog.requests import error_response
 from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import ENGINE_KEY, OPERATOR_KEY, secret
-from headgate.errors import HeadgateError, NotAllowed, NotAuthorized, TooManyFailures
+from headgate.errors import HeadgateError, LimitReached, NotAllowed, NotAuthorized, TooManyFailures
 from headgate.export.links import PATH as FILES
 from headgate.server.access import Access, check_known
 from headgate.server.failures import Failure, status_of
@@ -36,6 +36,7 @@ OPEN = frozenset({"/healthz", SIGN_IN})
 CATALOG = "/iceberg/"
 TOKENS = f"/iceberg{PATH}"
 LONGEST_OF_STRANGERS = 65_536
+SESSION = "/api/v1/session"
 
 
 def gate_of(runtime: Runtime, store: Store) -> Gate:
@@ -64,6 +65,9 @@ class Doorkeeper:
         self._cluster = cluster
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and is_sign_in(scope) and _is_large(scope):
+            await _refuse(LimitReached("The body is too long for a credential."), scope, receive, send)
+            return
         if scope["type"] == "http" and _is_for_catalog(scope["path"]) and _is_large(scope):
             try:
                 await run_in_threadpool(self._gate.caller, Visit.of(scope))
@@ -72,7 +76,8 @@ class Doorkeeper:
                 return
         if scope["type"] in ("http", "websocket") and not _asks_itself(scope):
             try:
-                caller = await run_in_threadpool(self._gate.caller, Visit.of(scope))
+                admission = await run_in_threadpool(self._gate.admit, Visit.of(scope))
+                caller = admission.caller
                 check_known(caller)
                 if caller.reads_only:
                     raise NotAllowed(f"{caller.name}'s query reads the catalog alone.")
@@ -80,12 +85,18 @@ class Doorkeeper:
                 await _refuse(error, scope, receive, send)
                 return
             scope[RIGHTS] = Access(caller, self._cluster)
+            scope[ADMISSION] = admission
         await self._app(scope, receive, send)
 
 
 def _is_for_catalog(path: str) -> bool:
     """And for no token, where the body says who it is."""
     return path.startswith(CATALOG) and path != TOKENS
+
+
+def is_sign_in(scope: Scope) -> bool:
+    """Whether the body is who it is: a client id and its secret."""
+    return (scope["method"], scope["path"]) == ("POST", SESSION)
 
 
 def _is_large(scope: Scope) -> bool:
@@ -100,7 +111,7 @@ def _asks_itself(scope: Scope) -> bool:
     path = scope["path"]
     if path in OPEN or path.startswith((CATALOG, FILES)):
         return True
-    return scope["type"] == "http" and is_open(scope["method"], path)
+    return scope["type"] == "http" and (is_open(scope["method"], path) or is_sign_in(scope))
 
 
 async def _refuse(error: HeadgateError, scope: Scope, receive: Receive, send: Send) -> None:

@@ -81,7 +81,7 @@ def is_open(method: str, path: str) -> bool:
 
 def is_page(path: str) -> bool:
     """Whether an address is one of the console's own."""
-    return path.startswith("/") and path[1:].partition("/")[0] in SECTIONS and not path.startswith("//")
+    return path.startswith("/") and not path.startswith("//") and path.split("/")[1] in SECTIONS
 
 
 def pages_router(folder: Path = BUILT) -> APIRouter:

@@ -93,6 +93,7 @@ def routes(client: TestClient, store: Store) -> list[Route]:
         if path.startswith("/api/v1/")
         for method, operation in methods.items()
         for rule in [operation[RULE]]
+        if rule["about"] != "open"
     ]
 
 
@@ -133,6 +134,17 @@ def test_a_route_without_a_rule_is_refused() -> None:
 
     with pytest.raises(AssertionError, match="does not say who may use it"):
         check_declared([router])
+
+
+def test_one_route_asks_itself_who_it_is(client: TestClient, store: Store) -> None:
+    paths = client.get("/api/v1/openapi.json", headers=login(store, Grant(Role.READER))).json()["paths"]
+    described = [
+        (method, path, operation.get(RULE))
+        for path, methods in paths.items()
+        for method, operation in methods.items()
+    ]
+    is_open = [(method, path) for method, path, rule in described if rule and rule["about"] == "open"]
+    assert is_open == [("post", "/api/v1/session")]
 
 
 def test_what_takes_more_than_a_role_has_is_refused(
