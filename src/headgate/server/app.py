@@ -35,6 +35,7 @@ from headgate.server.api.storage import StorageDesk, storage_router
 from headgate.server.api.tables import tables_router
 from headgate.server.api.topics import topics_router
 from headgate.server.callers import callers
+from headgate.server.described import DescribedApp
 from headgate.server.desired import installation_of
 from headgate.server.doors import TOKENS, Doorkeeper, gate_of
 from headgate.server.driver import QueryDriver
@@ -82,7 +83,7 @@ def create_app(
     embedded = runtime.settings.catalog.uri is None
     places = places or Places.of(runtime.settings, Storages(store.engine))
     topics = Topics(runtime.kafka_access)
-    app = FastAPI(
+    app = DescribedApp(
         title="Headgate",
         version=__version__,
         summary="Turns Kafka topics into Iceberg tables, exactly once.",

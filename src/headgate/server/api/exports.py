@@ -25,6 +25,14 @@ from headgate.export.notify import Notifier
 from headgate.export.personal import by_name
 from headgate.export.schedule import bounds, next_time
 from headgate.server.access import Asking, needs
+from headgate.server.answers import answers
+from headgate.server.answers.exports import (
+    ExportAnswer,
+    ListedExportAnswer,
+    MailTestAnswer,
+    RunAnswer,
+    ShownExportAnswer,
+)
 from headgate.storage import Storages
 from headgate.store import ExportRecord, Exports, RunRecord, RunState, Store
 
@@ -96,28 +104,39 @@ def exports_router(desk: ExportDesk) -> APIRouter:
     exports = desk.exports
     add_definition_routes(router, desk)
 
-    @router.post("/{name}/run", summary="Run an export now", status_code=status.HTTP_202_ACCEPTED, **ADMINS)
+    @router.post(
+        "/{name}/run",
+        summary="Run an export now",
+        status_code=status.HTTP_202_ACCEPTED,
+        **ADMINS,
+        **answers(RunAnswer, 202),
+    )
     def run(name: str, wanted: RunRequest | None = None) -> dict[str, Any]:
         """It is carried out beside its schedule, also while it is paused."""
         options = parse_options(exports.get(name).spec)
         start, end = period_of(options, wanted or RunRequest())
         return run_shown(exports.request(name, start.timestamp(), end.timestamp()))
 
-    @router.get("/{name}/runs", summary="The runs of an export, the newest first", **ADMINS)
+    @router.get(
+        "/{name}/runs",
+        summary="The runs of an export, the newest first",
+        **ADMINS,
+        **answers(list[RunAnswer]),
+    )
     def runs(name: str, limit: int = 50) -> list[dict[str, Any]]:
         exports.get(name)
         return [run_shown(one) for one in exports.runs(name, max(1, min(limit, MOST_RUNS)))]
 
-    @router.post("/{name}/pause", summary="Make no more runs", **ADMINS)
+    @router.post("/{name}/pause", summary="Make no more runs", **ADMINS, **answers(ExportAnswer))
     def pause(name: str) -> dict[str, Any]:
         return shown(exports.set_desired(name, "paused"))
 
-    @router.post("/{name}/resume", summary="Go on with its schedule", **ADMINS)
+    @router.post("/{name}/resume", summary="Go on with its schedule", **ADMINS, **answers(ExportAnswer))
     def resume(name: str) -> dict[str, Any]:
         """What the schedule named meanwhile is not made up for: run it by hand if it is wanted."""
         return shown(exports.set_desired(name, "active"))
 
-    @router.post("/{name}/test", summary="Send a test mail", **ADMINS)
+    @router.post("/{name}/test", summary="Send a test mail", **ADMINS, **answers(MailTestAnswer))
     def test(name: str, wanted: MailTest | None = None) -> dict[str, Any]:
         """No file is made. The answer says what the mail server said."""
         return send_test(desk.notifier, exports.get(name), wanted or MailTest())
@@ -128,13 +147,19 @@ def exports_router(desk: ExportDesk) -> APIRouter:
 def add_definition_routes(router: APIRouter, desk: ExportDesk) -> None:
     exports = desk.exports
 
-    @router.post("", summary="Create an export", status_code=status.HTTP_201_CREATED, **ADMINS)
+    @router.post(
+        "",
+        summary="Create an export",
+        status_code=status.HTTP_201_CREATED,
+        **ADMINS,
+        **answers(ExportAnswer, 201),
+    )
     def create(wanted: ExportRequest, access: Asking) -> dict[str, Any]:
         access.note(f"export {wanted.name}")
         options = parse_options(wanted.model_dump(exclude={"name"}, exclude_defaults=True))
         return shown(desk.create(wanted.name, options))
 
-    @router.get("", summary="List the exports", **ADMINS)
+    @router.get("", summary="List the exports", **ADMINS, **answers(list[ListedExportAnswer]))
     def list_all() -> list[dict[str, Any]]:
         newest = {run.export: run for run in exports.newest(RunState)}
         return [
@@ -142,12 +167,12 @@ def add_definition_routes(router: APIRouter, desk: ExportDesk) -> None:
             for record in exports.all()
         ]
 
-    @router.get("/{name}", summary="Show an export", **ADMINS)
+    @router.get("/{name}", summary="Show an export", **ADMINS, **answers(ShownExportAnswer))
     def show(name: str) -> dict[str, Any]:
         record = exports.get(name)
         return shown(record) | {"runs": [run_shown(run) for run in exports.runs(name, 5)]}
 
-    @router.put("/{name}", summary="Change an export", **ADMINS)
+    @router.put("/{name}", summary="Change an export", **ADMINS, **answers(ExportAnswer))
     def change(name: str, wanted: ExportOptions) -> dict[str, Any]:
         """What is not said is the default. Runs that were made already stay as they are."""
         return shown(desk.change(name, wanted))

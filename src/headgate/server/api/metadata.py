@@ -12,6 +12,8 @@ from headgate.catalog.history import history_rows, ref_rows, snapshot_rows, tabl
 from headgate.catalog.manifests import file_rows, manifest_rows, partition_rows
 from headgate.errors import CatalogUnavailable, InvalidRequest, NotFound
 from headgate.server.access import needs
+from headgate.server.answers import answers
+from headgate.server.answers.metadata import HistoryAnswer, MetadataAnswer
 from headgate.store import Store
 
 
@@ -54,12 +56,22 @@ def metadata_router(store: Store, lake: LakeMetadata | None, namespace: str) -> 
                 ) from error
             raise CatalogUnavailable(f"The metadata of table '{topic}' cannot be read: {error}") from error
 
-    @router.get("/{topic}/history", summary="What each snapshot did", **needs(Role.READER, "table"))
+    @router.get(
+        "/{topic}/history",
+        summary="What each snapshot did",
+        **needs(Role.READER, "table"),
+        **answers(HistoryAnswer),
+    )
     def history(topic: str) -> dict[str, Any]:
         """Those that are kept, the newest first."""
         return table_history(read(topic)[0])
 
-    @router.get("/{topic}/metadata/{kind}", summary="A table's metadata", **needs(Role.READER, "table"))
+    @router.get(
+        "/{topic}/metadata/{kind}",
+        summary="A table's metadata",
+        **needs(Role.READER, "table"),
+        **answers(MetadataAnswer),
+    )
     def metadata(topic: str, kind: MetadataKind) -> list[dict[str, Any]]:
         """Rows as those of the metadata table `t$kind`. Times are in milliseconds, ids are text."""
         found, content = read(topic)

@@ -11,6 +11,8 @@ from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import BROKER_DEFAULT, Topics, check_not_reserved, no_such_topic
 from headgate.model import Topic
 from headgate.server.access import Access, Asking, needs
+from headgate.server.answers import answers
+from headgate.server.answers.topics import ListedTopicAnswer, ShownTopicAnswer, TopicAnswer
 from headgate.store import Store
 
 
@@ -28,7 +30,9 @@ class TopicRequest(BaseModel):
 def topics_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
     router = APIRouter(prefix="/topics", tags=["topics"])
 
-    @router.get("", summary="List the topics", **needs(Role.READER, "seen"))
+    @router.get(
+        "", summary="List the topics", **needs(Role.READER, "seen"), **answers(list[ListedTopicAnswer])
+    )
     def list_topics(access: Asking, internal: bool = False) -> list[dict[str, Any]]:
         """Internal ones are for admins."""
         states = {record.spec.topic: record.status.state.value for record in store.tables()}
@@ -39,7 +43,11 @@ def topics_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
         ]
 
     @router.post(
-        "", summary="Create a topic", status_code=status.HTTP_201_CREATED, **needs(Role.WRITER, "body")
+        "",
+        summary="Create a topic",
+        status_code=status.HTTP_201_CREATED,
+        **needs(Role.WRITER, "body"),
+        **answers(TopicAnswer, 201),
     )
     def create(wanted: TopicRequest, access: Asking) -> dict[str, Any]:
         access.check_makes(wanted.name)
@@ -47,7 +55,9 @@ def topics_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
         copies = BROKER_DEFAULT if wanted.replication is None else wanted.replication
         return _topic(topics.create(wanted.name, wanted.partitions, copies, wanted.config))
 
-    @router.get("/{name}", summary="Describe a topic", **needs(Role.READER, "topic"))
+    @router.get(
+        "/{name}", summary="Describe a topic", **needs(Role.READER, "topic"), **answers(ShownTopicAnswer)
+    )
     def describe(name: str, access: Asking) -> dict[str, Any]:
         """With what was set on it, and from where to where its partitions reach."""
         topic = topics.describe(name)
