@@ -1,12 +1,9 @@
-import { queryOptions, useQuery } from "@tanstack/react-query";
-import { useState } from "react";
-import { useToast } from "@/components/Toast";
-import { api, asApiError, unwrap } from "./client";
+import { queryOptions } from "@tanstack/react-query";
+import { api, unwrap } from "./client";
 import type { Schemas } from "./model";
 
 /** Tables: one with all that is known of it, what it is made of, and what the engine is asked to do with it. */
 
-export type ShownTable = Schemas["ShownTableAnswer"];
 export type History = Schemas["HistoryAnswer"];
 export type Snapshot = Schemas["SnapshotAnswer"];
 export type Ref = Schemas["RefRowAnswer"];
@@ -14,10 +11,15 @@ export type RequestAnswer = Schemas["RequestAnswer"];
 
 const of = (topic: string) => ({ params: { path: { topic } } });
 
+const fetchTable = (topic: string) => unwrap(api.GET("/api/v1/tables/{topic}", of(topic)));
+
+/** One table, with all that is known of it. */
+export type ShownTable = Awaited<ReturnType<typeof fetchTable>>;
+
 export function tableQuery(topic: string) {
   return queryOptions({
     queryKey: ["table", topic, "shown"],
-    queryFn: () => unwrap(api.GET("/api/v1/tables/{topic}", of(topic))),
+    queryFn: () => fetchTable(topic),
     staleTime: 2000,
   });
 }

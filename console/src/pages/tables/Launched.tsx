@@ -1,4 +1,4 @@
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { useQuery } from "@tanstack/react-query";
 import { tableQuery, type ShownTable } from "@/api/tables";
 import { useTableState } from "@/api/status";
@@ -22,15 +22,13 @@ export function Launched({ topic }: { topic: string }) {
   });
   const live = useTableState(topic);
   if (data === undefined) return error === null ? <Spinner /> : <ErrorNotice error={error} retry={() => void refetch()} />;
-  const newest = live !== undefined && live.updated_at > data.updated_at ? { ...data, ...live } : data;
+  const newest = live !== undefined && live.updated_at > data.updated_at ? { ...data, state: live.state, reason: live.reason, rows: live.rows, lag: live.lag, freshness: live.freshness } : data;
   return <Coming table={newest} />;
 }
 
 function Coming({ table }: { table: ShownTable }) {
   const [reached, setReached] = useState(0);
-  useEffect(() => {
-    setReached((before) => Math.max(before, stepOf(table.state)));
-  }, [table.state]);
+  if (stepOf(table.state) > reached) setReached(stepOf(table.state));
   const steps = launchSteps(table, reached);
   const running = table.state === "Running";
   const stopped = steps.find((step) => step.state === "stopped");

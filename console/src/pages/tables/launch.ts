@@ -33,7 +33,7 @@ export function launchSteps(standing: Standing, reached = 0): Step[] {
     if (index > place) return { label, state: "later", detail: "" };
     if (at === -1) return { label: standing.state, state: "stopped", detail: standing.reason ?? "" };
     if (label === "Running") return { label, state: "done", detail: ABOUT.Running };
-    return { label, state: "now", detail: standing.reason || ABOUT[label] };
+    return { label, state: "now", detail: standing.reason === null || standing.reason === "" ? ABOUT[label] : standing.reason };
   });
 }
 

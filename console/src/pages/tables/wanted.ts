@@ -202,7 +202,6 @@ export function names(text: string): string[] {
 
 /** Of a bucket that is typed: the location that is made for it, reached as the one whose role it takes. */
 export interface Role {
-  name: string;
   role_arn: string | null;
   external_id: string | null;
   region: string | null;
@@ -269,12 +268,13 @@ function line(command: readonly string[], words: readonly string[], options: rea
 
 function optionsOf<Request>(request: Request, options: readonly (readonly [keyof Request, string])[]): string[] {
   return options.flatMap(([name, option]) => {
-    const value = request[name] as unknown;
+    const value = request[name] as string | boolean | readonly string[] | null | undefined;
     if (value === undefined || value === null || value === false) return [];
     if (value === true) return [option];
+    if (typeof value === "string") return [option, shellWord(value)];
     // Each field of a partition is an option of its own, as it may have commas.
-    if (Array.isArray(value) && name === "partition") return value.flatMap((field: string) => [option, shellWord(field)]);
-    return [option, shellWord(Array.isArray(value) ? value.join(",") : String(value))];
+    if (name === "partition") return value.flatMap((field) => [option, shellWord(field)]);
+    return [option, shellWord(value.join(","))];
   });
 }
 
