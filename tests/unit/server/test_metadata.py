@@ -87,3 +87,12 @@ def test_a_catalog_of_ones_own_is_asked_by_spark(client: TestClient, store: Stor
     answer = client.get("/api/v1/tables/orders/metadata/files")
     assert answer.status_code == 400
     assert "headgate query" in answer.json()["remedy"]
+
+
+def test_schemas_are_those_of_the_metadata(asked: TestClient) -> None:
+    found = asked.get("/api/v1/tables/orders/schemas").json()
+    assert found["schema_id"] == METADATA["current-schema-id"]
+    assert {one["schema_id"] for one in found["versions"]} == {
+        one["schema-id"] for one in METADATA["schemas"]
+    }
+    assert asked.get("/api/v1/tables/not.yet/schemas").status_code == 404
