@@ -40,7 +40,7 @@ def _fields(kind: Mapping[str, Any], path: str, depth: int) -> Iterator[dict[str
     """Every field at any depth, each before what is in it."""
     identifiers = kind.get("identifier-field-ids") or []
     fields = [
-        (one["id"], one["name"], one["type"], one["required"], one.get("doc"))
+        (one["id"], one["name"], one["type"], one.get("required", False), one.get("doc"))
         for one in kind.get("fields") or []
     ]
     for part in ("element", "key", "value"):
