@@ -1,4 +1,4 @@
-"""`make setup` and `make test-setup`: Python packages into .venv, jars into .jars, and the console, with progress.
+"""`make setup` and `make test-setup`: Python packages into .venv, jars into .jars, the console; with progress.
 
 It runs before any package is installed: the standard library is all that it may import.
 """
@@ -67,7 +67,7 @@ MODULES = {
 
 
 # What the console is built with, as npm gets it.
-NODE_PACKAGES = 100_000_000
+NODE_PACKAGES = 150_000_000
 
 
 class SetupFailed(Exception):
