@@ -1,4 +1,4 @@
-"""`make setup` and `make test-setup`: Python packages into .venv, jars into .jars, the console; with progress.
+"""`make setup` and `make test-setup`: Python packages, jars and the console, with progress.
 
 It runs before any package is installed: the standard library is all that it may import.
 """
