@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, RowMapping
 from headgate.errors import AlreadyExists, InvalidRequest, NotFound
 from headgate.model import TableSpec, TableState
 from headgate.store.database import migrate, open_database, reading
+from headgate.store.snapshots import forget_snapshots
 from headgate.store.sql_objects import retract_topics, watermark_column
 
 _metadata = sa.MetaData()
@@ -264,6 +265,7 @@ class Store:
             connection.execute(_declined.delete().where(_declined.c.topic == topic))
             connection.execute(_declined.insert().values(topic=topic))
             connection.execute(_status.delete().where(_status.c.topic == topic))
+            forget_snapshots(connection, topic)
             self._log(connection, topic, "disabled", "by request")
 
     def tables(self, topics: Collection[str] | None = None) -> list[TableRecord]:
