@@ -17,7 +17,7 @@ from headgate.options import parse_duration
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 ADDRESS = re.compile(r"[^@\s<>,;\"]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
-Format = Literal["csv", "jsonl", "parquet"]
+Format = Literal["csv", "jsonl", "parquet", "xlsx"]
 MaskKind = Literal["hash", "token", "email", "phone", "partial", "redact", "year", "month"]
 # None of them is in a number, a time, Base64 or a word for a truth value.
 DELIMITERS = ",;|^~!#%&*$\t"
@@ -143,6 +143,8 @@ class ExportFields(_Said):
         check_folder(self.folder)
         if self.format == "parquet" and self.compression == "gzip":
             raise ValueError("parquet is compressed inside: by zstd, or none")
+        if self.format == "xlsx" and self.compression != "none":
+            raise ValueError("xlsx is compressed inside, always the same way; leave compression out")
         _ = self.hold_for, self.kept_for
         codecs.lookup(self.codec)
         return self

@@ -7,7 +7,7 @@ with its manifest; then the run is `Written`, and those who wait for it are told
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -18,8 +18,8 @@ import pyarrow as pa
 from headgate.errors import HeadgateError, InvalidRequest, TransientError
 from headgate.export.columns import Column, check_columns, flat_columns, has_fractions, ordering
 from headgate.export.definition import ExportOptions
+from headgate.export.encoders import ENCODERS
 from headgate.export.folder import FileFigures
-from headgate.export.formats import ENCODERS
 from headgate.export.lease import Lease
 from headgate.export.manifest import manifest_of, manifest_text
 from headgate.export.masks import Masking, key_versions
@@ -234,9 +234,11 @@ class FileRun:
         with (
             packed(out, inner) as sink,
             self._around.rows.batches(sql, self._options.zone, self._who) as (schema, batches),
+            ExitStack() as on_failure,
         ):
             encoder = ENCODERS[self._options.format](sink, names, self._options)
             nothing = pa.RecordBatch.from_pylist([], schema=schema)
+            on_failure.callback(encoder.abandon)
             encoder.begin(masking.apply(nothing).schema)
             for batch in batches:
                 suspicion.look(batch)
@@ -250,6 +252,7 @@ class FileRun:
                 failpoint("export-writing")
             self._check_suspicion(suspicion)
             encoder.end()
+            on_failure.pop_all()
         return rows
 
     def _check_suspicion(self, suspicion: Suspicion) -> None:
