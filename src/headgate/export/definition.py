@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from headgate.errors import ConfigError, InvalidRequest
 from headgate.export.names import check_template
 from headgate.export.schedule import DEFAULT_SCHEDULES, Period, check_schedule
-from headgate.export.sql import check_sql
+from headgate.export.sql import check_incremental, check_sql
 from headgate.options import parse_duration
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -110,6 +110,9 @@ class ExportFields(_Said):
     schedule: str | None = Field(None, description="A cron expression of five fields, in the zone.")
     zone: str = "UTC"
     catch_up: Literal["all", "last", "none"] = Field("all", description="Which missed runs are made.")
+    incremental: str | None = Field(
+        None, min_length=1, description="A table of the query: what was committed since the run before."
+    )
     retries: int = Field(5, ge=0, le=100, description="How often a run that failed is tried again.")
     order_by: list[str] = Field(default_factory=list, description="Columns that rows are ordered by first.")
     columns: list[str] | None = Field(None, min_length=1, description="Those that may leave, and no others.")
@@ -183,6 +186,12 @@ class ExportOptions(ExportFields):
     def _can_be_run(cls, sql: str) -> str:
         check_sql(sql)
         return sql
+
+    @model_validator(mode="after")
+    def _can_be_incremental(self) -> Self:
+        if self.incremental is not None:
+            check_incremental(self.sql, self.incremental)
+        return self
 
     def to_dict(self) -> dict[str, Any]:
         """In plain values, without what is a default."""

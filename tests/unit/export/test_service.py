@@ -69,7 +69,15 @@ class Place:
             return {"key": KEY, "mail": PASSWORD}[name]
 
         destinations = Destinations(self.root, self.storages, self.client_of)
-        around = Surroundings(self.tables, self.rows, secret, destinations.of, "local")
+        around = Surroundings(
+            self.tables,
+            self.rows,
+            secret,
+            destinations.of,
+            "local",
+            lambda _: self.tables.kind,
+            self.exports.last_increment,
+        )
         mailer = Mailer(self.settings.export.smtp, secret)
         notifier = Notifier(
             mailer, Links("key of links", "https://h.example/"), secret, 3600, destinations.read
