@@ -130,6 +130,9 @@ class ExportFields(_Said):
     keep_for: str | None = Field(None, description="How long its files are kept.")
     mail: Mail | None = None
     webhook: Webhook | None = None
+    apprise: list[str] = Field(
+        default_factory=list, max_length=20, description="Names of secrets, each an URL of Apprise."
+    )
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
@@ -173,7 +176,8 @@ class ExportFields(_Said):
     def secrets(self) -> frozenset[str]:
         """The names of all secrets that a run takes."""
         masks = {mask.secret for mask in self.masks.values() if mask.secret is not None}
-        return frozenset(masks | ({self.webhook.secret} if self.webhook is not None else set()))
+        hooks = {self.webhook.secret} if self.webhook is not None else set()
+        return frozenset(masks | hooks | set(self.apprise))
 
 
 class ExportOptions(ExportFields):

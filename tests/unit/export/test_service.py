@@ -63,10 +63,11 @@ class Place:
     tables: MemoryTables = field(default_factory=MemoryTables)
     rows: MemoryRows = field(default_factory=MemoryRows)
     stop: threading.Event = field(default_factory=threading.Event)
+    secrets: dict[str, str] = field(default_factory=dict)
 
     def worker(self) -> Worker:
         def secret(name: str) -> str:
-            return {"key": KEY, "mail": PASSWORD}[name]
+            return {"key": KEY, "mail": PASSWORD, **self.secrets}[name]
 
         destinations = Destinations(self.root, self.storages, self.client_of)
         around = Surroundings(
