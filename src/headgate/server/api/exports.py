@@ -45,6 +45,7 @@ class RunRequest(BaseModel):
 
     start: datetime | None = Field(None, alias="from", description="A time; without offset, in the zone.")
     end: datetime | None = Field(None, alias="to", description="The end, not in it.")
+    whole: bool = Field(False, description="An incremental export begins again with the whole table.")
 
 
 class MailTest(BaseModel):
@@ -100,8 +101,11 @@ def exports_router(desk: ExportDesk) -> APIRouter:
     def run(name: str, wanted: RunRequest | None = None) -> dict[str, Any]:
         """It is carried out beside its schedule, also while it is paused."""
         options = parse_options(exports.get(name).spec)
-        start, end = period_of(options, wanted or RunRequest())
-        return run_shown(exports.request(name, start.timestamp(), end.timestamp()))
+        asked = wanted or RunRequest()
+        if asked.whole and options.incremental is None:
+            raise InvalidRequest("The export is not incremental: each run is about all that its query gives.")
+        start, end = period_of(options, asked)
+        return run_shown(exports.request(name, start.timestamp(), end.timestamp(), asked.whole))
 
     @router.get("/{name}/runs", summary="The runs of an export, the newest first", **ADMINS)
     def runs(name: str, limit: int = 50) -> list[dict[str, Any]]:
@@ -260,6 +264,7 @@ def run_shown(run: RunRecord) -> dict[str, Any]:
         "attempts": run.attempts,
         "retry_at": run.retry_at if run.retry_at > time.time() else None,
         **{name: detail.get(name) for name in figures},
+        "since": (detail.get("increment") or {}).get("since"),
         "unrepeatable": detail.get("unrepeatable", []),
         "warnings": detail.get("warnings", []),
         "told": told,
