@@ -338,13 +338,26 @@ class Store:
         with self.engine.begin() as connection:
             self._log(connection, subject, kind, message)
 
-    def events(self, subject: str | Collection[str] | None = None, limit: int = 100) -> list[dict[str, Any]]:
-        """The newest first; of one subject, of several, or of all."""
+    def events(
+        self,
+        subject: str | Collection[str] | None = None,
+        limit: int = 100,
+        *,
+        before: int | None = None,
+        text: str | None = None,
+    ) -> list[dict[str, Any]]:
+        """The newest first; of one subject, of several, or of all. `before` is the id of an event; `text` is
+        anywhere in the subject, the kind or the message."""
         query = sa.select(_events).order_by(_events.c.id.desc()).limit(limit)
         if isinstance(subject, str):
             query = query.where(_events.c.subject == subject)
         elif subject is not None:
             query = query.where(_events.c.subject.in_(list(subject)))
+        if before is not None:
+            query = query.where(_events.c.id < before)
+        if text is not None:
+            columns = (_events.c.subject, _events.c.kind, _events.c.message)
+            query = query.where(sa.or_(*(column.icontains(text, autoescape=True) for column in columns)))
         with reading(self.engine) as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
