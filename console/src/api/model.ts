@@ -1,4 +1,8 @@
-/** The nouns of the API as pages speak of them. */
+import type { components } from "./schema";
+
+/** The nouns of the API as pages speak of them: names for the types that are generated from its description. */
+
+export type Schemas = components["schemas"];
 
 export type Role = "reader" | "writer" | "admin";
 
@@ -16,55 +20,11 @@ export interface Session {
   expires_at: number | null;
 }
 
-export interface Process {
-  name: string;
-  state: string;
-  pid: number | null;
-  beat_age: number | null;
-  detail: Readonly<Record<string, unknown>>;
-}
+export type Process = Schemas["ProcessAnswer"];
 
-export interface Table {
-  topic: string;
-  state: string;
-  reason: string | null;
-  since: number;
-  desired: string;
-  position: Readonly<Record<string, number>> | null;
-  lag: number | null;
-  freshness: number | null;
-  rows: number | null;
-  files: number | null;
-  bytes: number | null;
-  records_materialized: number | null;
-  files_created: number | null;
-  kept_bytes: number | null;
-  delta_log_bytes: number | null;
-  dead_letters_count: number | null;
-  last_compaction_at: number | null;
-  dead_letters: { name: string; exists: boolean } | null;
-  updated_at: number;
-}
+export type Table = Schemas["TableAnswer"];
 
-export interface Statement {
-  name: string;
-  kind: string;
-  state: string;
-  reason: string | null;
-  since: number;
-  desired: string;
-  rows_in: number | null;
-  rows_out: number | null;
-  late_rows: number | null;
-  bad_rows: number | null;
-  lag: number | null;
-  state_rows: number | null;
-  state_bytes: number | null;
-  batch_seconds: number | null;
-  watermark: unknown;
-  waiting: string | null;
-  updated_at: number;
-}
+export type Statement = Schemas["StatementAnswer"];
 
 export interface Catalog {
   name: string;

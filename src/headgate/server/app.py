@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Response, status
-from fastapi.responses import HTMLResponse
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
@@ -16,7 +15,6 @@ from headgate.embedded.secrets import QUERY_KEY, secret
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
-from headgate.server import page
 from headgate.server.access import Asking, check_declared
 from headgate.server.api.audit import audit_router
 from headgate.server.api.catalogs import catalogs_router
@@ -30,6 +28,7 @@ from headgate.server.api.maintenance import maintenance_router
 from headgate.server.api.metadata import LakeMetadata, metadata_router
 from headgate.server.api.queries import queries_router
 from headgate.server.api.records import records_router
+from headgate.server.api.session import session_router
 from headgate.server.api.sql import sql_router
 from headgate.server.api.statements import statements_router
 from headgate.server.api.storage import StorageDesk, storage_router
@@ -45,6 +44,7 @@ from headgate.server.limits import BodyLimits
 from headgate.server.metrics import metrics_registry
 from headgate.server.origin import OwnOrigin
 from headgate.server.overview import Overview
+from headgate.server.pages import pages_router
 from headgate.server.signin import signin_router
 from headgate.server.trail import Trail
 from headgate.statements.declared import DeclaredTables
@@ -112,7 +112,7 @@ def create_app(
     driver = QueryDriver(store, secret(runtime.data, QUERY_KEY))
     history = QueryHistory(store.engine)
     describe_caller = callers(runtime.settings.limits, gate, embedded)
-    routers = (
+    routers: tuple[APIRouter, ...] = (
         control_router(found),
         tables,
         maintenance_router(store),
@@ -131,15 +131,18 @@ def create_app(
         desired_router(installation, found),
         generators_router(Generators(store.engine)),
     )
+    if gate.sessions is not None:
+        routers = (*routers, session_router(gate, gate.sessions, runtime.settings.public.url))
     check_declared(routers)
     for router in routers:
         app.include_router(router, prefix=API, responses=RESPONSES)
     if gate.sessions is not None:
-        app.include_router(signin_router(gate.sessions))
+        app.include_router(signin_router(gate.sessions, runtime.settings.public.url))
     app.include_router(files_router(runtime, store))
     for path, router in (mounts or {}).items():
         app.include_router(router, prefix=path)
     app.include_router(operations_router(found, {"store": store.tables, **(checks or {})}, instance))
+    app.include_router(pages_router())
     return app
 
 
@@ -158,10 +161,6 @@ def operations_router(found: Overview, checks: Mapping[str, Check], instance: st
     def metrics(access: Asking) -> Response:
         registry = metrics_registry(found.seen_by(access))
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
-
-    @router.get("/", summary="How things stand, for people", response_class=HTMLResponse)
-    def console(access: Asking) -> str:
-        return page.render(found.seen_by(access).status())
 
     return router
 
