@@ -56,7 +56,7 @@ export function resumeExport(name: string) {
 
 export function testMail(name: string, to: readonly string[]) {
   return unwrap(
-    api.POST("/api/v1/exports/{name}/test", { params: { path: { name } }, body: to.length === 0 ? {} : { to } }),
+    api.POST("/api/v1/exports/{name}/test", { params: { path: { name } }, body: to.length === 0 ? {} : { to: [...to] } }),
   );
 }
 

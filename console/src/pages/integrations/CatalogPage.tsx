@@ -64,7 +64,7 @@ function Shown({ catalog }: { catalog: ShownCatalog }) {
     <Page
       title={catalog.name}
       from={FROM}
-      beside={<Badge state={removing ? "Removing" : catalog.state} tone={removing ? "info" : undefined} />}
+      beside={<Badge state={removing ? "Removing" : catalog.state} />}
       about={KIND_NAMES[catalog.kind]}
       actions={<Actions catalog={catalog} />}
     >
