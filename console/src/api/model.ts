@@ -6,19 +6,9 @@ export type Schemas = components["schemas"];
 
 export type Role = "reader" | "writer" | "admin";
 
-export interface Grant {
-  role: Role | "engine";
-  namespace: string;
-  table: string;
-}
+export type Grant = Schemas["GrantAnswer"];
 
-export interface Session {
-  name: string;
-  roles: readonly Grant[];
-  is_admin: boolean;
-  by: "local" | "link" | "credential" | "token";
-  expires_at: number | null;
-}
+export type Session = Schemas["SessionAnswer"];
 
 export type Process = Schemas["ProcessAnswer"];
 
@@ -26,50 +16,16 @@ export type Table = Schemas["TableAnswer"];
 
 export type Statement = Schemas["StatementAnswer"];
 
-export interface Catalog {
-  name: string;
-  state: string;
-  tables: Readonly<Record<string, number>>;
-}
+export type Catalog = Schemas["CatalogStandingAnswer"];
 
-export interface ExportSummary {
-  name: string;
-  paused: boolean;
-  runs: Readonly<Record<string, number>>;
-}
+export type ExportSummary = Schemas["ExportStandingAnswer"];
 
-export interface Attention {
-  kind: string;
-  name: string;
-  state: string;
-  reason: string | null;
-  remedy: string | null;
-  action: { label: string; method: string; path: string; body: unknown } | null;
-}
+export type Attention = Schemas["AttentionAnswer"];
 
 /** The small state of all there is: what `GET /api/v1/status` answers, and what the live stream sends. */
-export interface Status {
-  version: string;
-  cluster: string;
-  addresses: Readonly<Record<string, string>>;
-  processes: readonly Process[];
-  tables: readonly Table[];
-  statements: readonly Statement[];
-  catalogs: readonly Catalog[];
-  exports: readonly ExportSummary[];
-  attention: readonly Attention[];
-}
+export type Status = Schemas["StatusAnswer"];
 
-export interface Figures {
-  rate: number | null;
-  lag: number | null;
-  freshness: number | null;
-}
+export type Figures = Schemas["FiguresAnswer"];
 
 /** One moment's figures, in total and by table and statement. */
-export interface Sample {
-  at: number;
-  total: Figures;
-  tables: Readonly<Record<string, Figures>>;
-  statements: Readonly<Record<string, Figures>>;
-}
+export type Sample = Schemas["SampleAnswer"];

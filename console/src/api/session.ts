@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { ApiError, send } from "./client";
+import { api, ApiError, unwrap } from "./client";
 import type { Grant, Role, Session } from "./model";
 
 export const SESSION = ["session"] as const;
@@ -12,7 +12,7 @@ export function useSession(): Session | null | undefined {
 
 export async function fetchSession(): Promise<Session | null> {
   try {
-    return (await send("GET", "/api/v1/session")) as Session;
+    return await unwrap(api.GET("/api/v1/session"));
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) return null;
     throw error;

@@ -1,19 +1,19 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
-import { api, send, unwrap } from "./client";
+import { api, unwrap } from "./client";
 import { SAMPLES, STATUS } from "./live";
-import type { Attention, Sample, Statement, Status, Table } from "./model";
+import type { Attention, Sample, Statement, Table } from "./model";
 
 // The stream keeps it fresh; it is asked for once, so that a page has something to show at once.
 const statusQuery = queryOptions({
   queryKey: STATUS,
-  queryFn: async () => (await unwrap(api.GET("/api/v1/status"))) as unknown as Status,
+  queryFn: () => unwrap(api.GET("/api/v1/status")),
   staleTime: Infinity,
 });
 
 const samplesQuery = queryOptions({
   queryKey: SAMPLES,
-  queryFn: async () =>
-    (await send("GET", "/api/v1/samples?minutes=60")) as readonly Sample[],
+  queryFn: (): Promise<readonly Sample[]> =>
+    unwrap(api.GET("/api/v1/samples", { params: { query: { minutes: 60 } } })),
   staleTime: Infinity,
 });
 

@@ -57,7 +57,7 @@ export function toneOf(state: string): Tone {
 }
 
 /** The state of a thing: the same look everywhere, with a colour and a word. */
-export function Badge({ state, tone, title }: { state: string; tone?: Tone; title?: string | undefined }) {
+export function Badge({ state, tone, title }: { state: string; tone?: Tone | undefined; title?: string | undefined }) {
   return (
     <span className={`badge ${tone ?? toneOf(state)}`} title={title}>
       <span className="dot" aria-hidden="true" />

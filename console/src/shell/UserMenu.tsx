@@ -1,6 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useAct } from "@/api/act";
-import { send } from "@/api/client";
+import { api, unwrap } from "@/api/client";
 import type { Session } from "@/api/model";
 import { SESSION, useSession } from "@/api/session";
 import { Tag } from "@/components/Badge";
@@ -16,7 +16,7 @@ export function UserMenu() {
   const client = useQueryClient();
   const go = useGo();
   const signOut = useAct({
-    run: () => send("DELETE", "/api/v1/session"),
+    run: () => unwrap(api.DELETE("/api/v1/session")),
     then: () => {
       // Nothing that was seen stays for whoever comes next.
       client.clear();

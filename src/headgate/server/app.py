@@ -1,12 +1,14 @@
 """The server's application, put together from what it is given."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Response, status
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.concurrency import run_in_threadpool
 
 from headgate import __version__
 from headgate.access import Gate
@@ -24,11 +26,14 @@ from headgate.server.api.desired import desired_router
 from headgate.server.api.exports import ExportDesk, exports_router, files_router
 from headgate.server.api.generators import generators_router
 from headgate.server.api.history import history_router
+from headgate.server.api.live import live_router
 from headgate.server.api.maintenance import maintenance_router
+from headgate.server.api.messages import messages_router
 from headgate.server.api.metadata import LakeMetadata, metadata_router
 from headgate.server.api.queries import queries_router
-from headgate.server.api.records import records_router
+from headgate.server.api.records import Readers, records_router
 from headgate.server.api.session import session_router
+from headgate.server.api.settings import settings_router
 from headgate.server.api.sql import sql_router
 from headgate.server.api.statements import statements_router
 from headgate.server.api.storage import StorageDesk, storage_router
@@ -41,11 +46,13 @@ from headgate.server.doors import TOKENS, Doorkeeper, gate_of
 from headgate.server.driver import QueryDriver
 from headgate.server.failures import RESPONSES, answer_failures
 from headgate.server.limits import BodyLimits
+from headgate.server.live import Live
 from headgate.server.metrics import metrics_registry
 from headgate.server.origin import OwnOrigin
 from headgate.server.overview import Overview
 from headgate.server.pages import pages_router
 from headgate.server.signin import signin_router
+from headgate.server.standings import StandingsReader
 from headgate.server.trail import Trail
 from headgate.statements.declared import DeclaredTables
 from headgate.statements.execute import Executor
@@ -83,6 +90,8 @@ def create_app(
     embedded = runtime.settings.catalog.uri is None
     places = places or Places.of(runtime.settings, Storages(store.engine))
     topics = Topics(runtime.kafka_access)
+    gate = gate or gate_of(runtime, store)
+    live = Live(runtime, StandingsReader(runtime, store), gate, runtime.settings.limits.streams)
     app = DescribedApp(
         title="Headgate",
         version=__version__,
@@ -91,8 +100,9 @@ def create_app(
         # Its pages would load scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
+        lifespan=lifespan_of(live),
     )
-    gate = gate or gate_of(runtime, store)
+    app.state.live = live
     app.add_middleware(BodyLimits, limits=runtime.settings.limits, own_limits=frozenset({TOKENS}))
     app.add_middleware(Doorkeeper, gate=gate, cluster=runtime.settings.namespace)
     app.add_middleware(OwnOrigin, public_url=runtime.settings.public.url)
@@ -111,18 +121,22 @@ def create_app(
     )
     driver = QueryDriver(store, secret(runtime.data, QUERY_KEY))
     history = QueryHistory(store.engine)
+    readers = Readers()
     describe_caller = callers(runtime.settings.limits, gate, embedded)
     routers: tuple[APIRouter, ...] = (
         control_router(found),
         tables,
         maintenance_router(store),
         metadata_router(store, lake, runtime.settings.namespace),
-        topics_router(store, topics, offsets),
+        topics_router(store, topics, offsets, schemas),
         statements_router(store, found.records, runtime.kafka_access, topics, offsets),
         sql_router(scripts),
         queries_router(scripts, driver, store, history, describe_caller, gate.check_stands),
         history_router(history, store, driver),
-        records_router(runtime.kafka_access, schemas, describe_caller, gate.check_stands),
+        records_router(runtime.kafka_access, schemas, readers, describe_caller, gate.check_stands),
+        messages_router(
+            runtime.kafka_access, topics, offsets, schemas, readers, describe_caller, gate.check_stands
+        ),
         credentials_router(store),
         audit_router(audit),
         storage_router(desk),
@@ -130,6 +144,8 @@ def create_app(
         exports_router(exports),
         desired_router(installation, found),
         generators_router(Generators(store.engine)),
+        live_router(live, store),
+        settings_router(runtime),
     )
     if gate.sessions is not None:
         routers = (*routers, session_router(gate, gate.sessions, runtime.settings.public.url))
@@ -144,6 +160,20 @@ def create_app(
     app.include_router(operations_router(found, {"store": store.tables, **(checks or {})}, instance))
     app.include_router(pages_router())
     return app
+
+
+def lifespan_of(live: Live) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """Live state is looked at while the server serves."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        live.start()
+        try:
+            yield
+        finally:
+            await run_in_threadpool(live.stop)
+
+    return lifespan
 
 
 def operations_router(found: Overview, checks: Mapping[str, Check], instance: str) -> APIRouter:

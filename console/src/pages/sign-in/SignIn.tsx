@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useAct } from "@/api/act";
-import { send } from "@/api/client";
+import { api, unwrap } from "@/api/client";
 import { SESSION } from "@/api/session";
 import { Button } from "@/components/Button";
 import { Command } from "@/components/CodeBlock";
@@ -23,7 +23,7 @@ export function SignIn() {
     document.title = "Sign in · Headgate";
   }, []);
   const signIn = useAct({
-    run: () => send("POST", "/api/v1/session", { client_id: clientId.trim(), client_secret: secret }),
+    run: () => unwrap(api.POST("/api/v1/session", { body: { client_id: clientId.trim(), client_secret: secret } })),
     quiet: true,
     refresh: [SESSION],
     then: () => {

@@ -33,6 +33,7 @@ class SnapshotAnswer(Shape):
     """What a snapshot did. `committed_at` is in milliseconds."""
 
     snapshot_id: str
+    sequence: int
     parent_id: str | None
     committed_at: int
     operation: str | None
@@ -67,9 +68,12 @@ class PartitionSpecAnswer(Shape):
 
 
 class HistoryAnswer(Shape):
-    """The snapshots of a table, the newest first, and what it takes with all of them."""
+    """Snapshots of a table, the newest first, of `total`; and what it takes with all of them. `next` is
+    the `before` of the next page."""
 
     snapshots: list[SnapshotAnswer]
+    next: int | None
+    total: int
     format_version: int | None
     last_compaction_at: int | None
     kept_bytes: int

@@ -11,6 +11,8 @@ from headgate.server.answers import answers
 from headgate.server.answers.events import EventAnswer
 from headgate.server.answers.status import QueryDriverAnswer, StatusAnswer
 from headgate.server.overview import Overview
+from headgate.server.standings import StandingsReader
+from headgate.server.status import status_of
 
 
 def control_router(found: Overview) -> APIRouter:
@@ -24,7 +26,7 @@ def control_router(found: Overview) -> APIRouter:
         **answers(StatusAnswer),
     )
     def get_status(access: Asking) -> dict[str, Any]:
-        return found.seen_by(access).status()
+        return status_of(found.runtime, StandingsReader(found.runtime, store).read(), access)
 
     @router.get(
         "/events",

@@ -1,6 +1,6 @@
 """A browser's session: who is signed in, in with a credential, and out."""
 
-from typing import Literal
+from typing import Any
 
 from fastapi import APIRouter, Request, Response, status
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
@@ -9,6 +9,8 @@ from headgate.access import Gate, Role
 from headgate.access.gate import ADMISSION, Admission, Visit
 from headgate.access.sessions import Sessions
 from headgate.server.access import OPEN, needs
+from headgate.server.answers.session import SessionAnswer
+from headgate.server.answers.shape import answers
 from headgate.server.cookies import forget_session, keep_session
 
 
@@ -21,35 +23,22 @@ class Login(BaseModel):
     client_secret: SecretStr = Field(max_length=1000)
 
 
-class RoleOn(BaseModel):
-    """A role, on what two patterns match."""
-
-    role: str
-    namespace: str
-    table: str
-
-
-class SessionAnswer(BaseModel):
-    """Who asks, and what they may."""
-
-    name: str
-    roles: list[RoleOn]
-    is_admin: bool = Field(description="Of everything.")
-    by: Literal["local", "link", "credential", "token"]
-    expires_at: float | None = Field(description="When the browser's session ends, where there is one.")
-
-
 def session_router(gate: Gate, sessions: Sessions, public_url: str | None) -> APIRouter:
     """`public_url`: what browsers call the server at the public door, if that is another address."""
     router = APIRouter(prefix="/session", tags=["session"])
 
-    @router.get("", summary="Who is signed in, and what they may", **needs(Role.READER, "own"))
-    def get_session(request: Request, response: Response) -> SessionAnswer:
+    @router.get(
+        "",
+        summary="Who is signed in, and what they may",
+        **answers(SessionAnswer),
+        **needs(Role.READER, "own"),
+    )
+    def get_session(request: Request, response: Response) -> dict[str, Any]:
         response.headers["Cache-Control"] = "no-store"
         return session_answer(request.scope[ADMISSION])
 
-    @router.post("", summary="Sign a browser in with a credential", **OPEN)
-    def sign_in(login: Login, request: Request, response: Response) -> SessionAnswer:
+    @router.post("", summary="Sign a browser in with a credential", **answers(SessionAnswer), **OPEN)
+    def sign_in(login: Login, request: Request, response: Response) -> dict[str, Any]:
         """The session is a cookie, which the credential's revocation ends too. With it, methods that change
         something need the header `X-Headgate-Console`."""
         visit = Visit.of(request.scope)
@@ -80,15 +69,15 @@ def session_router(gate: Gate, sessions: Sessions, public_url: str | None) -> AP
     return router
 
 
-def session_answer(admission: Admission) -> SessionAnswer:
+def session_answer(admission: Admission) -> dict[str, Any]:
     caller = admission.caller
-    return SessionAnswer(
-        name=caller.name.strip("'"),
-        roles=[
-            RoleOn(role=str(grant.role), namespace=grant.namespace, table=grant.table)
+    return {
+        "name": caller.name.strip("'"),
+        "roles": [
+            {"role": str(grant.role), "namespace": grant.namespace, "table": grant.table}
             for grant in caller.grants
         ],
-        is_admin=caller.is_admin,
-        by=admission.by,
-        expires_at=admission.expires_at,
-    )
+        "is_admin": caller.is_admin,
+        "by": admission.by,
+        "expires_at": admission.expires_at,
+    }
