@@ -20,7 +20,7 @@ const PLAIN = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
 /** Text as a scalar of YAML. `${` would stand for a variable in files of desired state; `$${` is `${` itself. */
 export function yamlText(text: string): string {
   if (PLAIN.test(text) && !RESERVED.test(text)) return text;
-  const whole = JSON.stringify(text.replaceAll("${", "$${"));
+  const whole = JSON.stringify(text.replaceAll("${", () => "$${"));
   return whole.replace(EACH_HIDDEN, (character) => `\\u${codeOf(character)}`);
 }
 

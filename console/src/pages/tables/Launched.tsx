@@ -4,11 +4,12 @@ import { tableQuery, type ShownTable } from "@/api/tables";
 import { useTableState } from "@/api/status";
 import { Badge } from "@/components/Badge";
 import { ButtonLink } from "@/components/Button";
-import { Count, Duration, Stat, Stats } from "@/components/Figures";
+import { Count, Stat, Stats } from "@/components/Figures";
 import { Icon } from "@/components/Icon";
 import { ErrorNotice, Notice, Progress, Spinner } from "@/components/Notices";
 import { Panel } from "@/components/Page";
 import { paths } from "@/lib/paths";
+import { Freshness } from "./parts/Freshness";
 import { launchSteps, stepOf, syncedShare, type Step } from "./launch";
 
 const POLL_MS = 1000;
@@ -57,7 +58,7 @@ function Coming({ table }: { table: ShownTable }) {
             <Count value={table.lag} />
           </Stat>
           <Stat label="Freshness" hint="How long the oldest record has been waiting">
-            <Duration seconds={table.freshness} />
+            <Freshness seconds={table.freshness} />
           </Stat>
         </Stats>
         <div className="row">

@@ -6,11 +6,12 @@ import { Badge } from "@/components/Badge";
 import { ButtonLink } from "@/components/Button";
 import { Clip } from "@/components/Clip";
 import { DataTable, type Column } from "@/components/DataTable";
-import { Bytes, Count, Duration, Time } from "@/components/Figures";
+import { Bytes, Count, Time } from "@/components/Figures";
 import { EmptyState, ErrorNotice, Spinner } from "@/components/Notices";
 import { Page } from "@/components/Page";
 import { paths } from "@/lib/paths";
 import { useSearchParam } from "@/lib/search";
+import { Freshness } from "./parts/Freshness";
 import { mayEnable } from "./rights";
 import { needsAttention, rankOf, stateCounts } from "./states";
 import "./tables.css";
@@ -165,11 +166,6 @@ function StateCell({ table }: { table: Table }) {
       )}
     </div>
   );
-}
-
-/** How long the oldest record has been waiting. */
-function Freshness({ seconds }: { seconds: number | null }) {
-  return seconds === 0 ? <span title="Nothing is waiting">caught up</span> : <Duration seconds={seconds} />;
 }
 
 function seconds(milliseconds: number | null): number | null {
