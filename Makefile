@@ -178,7 +178,7 @@ bench-upsert: test-setup    ## seconds for a batch of random keys on growing tab
 bench-mirror: test-setup    ## what the Delta log adds to a table's time and bytes
 	@$(BIN)/python -m bench.mirror
 
-bench-doors: test-setup     ## catalog loads and commits a second, with and without a look at the peer's user
+bench-doors: test-setup     ## catalog loads and commits a second, alone and with doors, limits and the audit trail
 	@$(BIN)/python -m bench.doors
 
 bench-query: test-setup     ## large results in flat memory, and seconds of a warm SELECT count(*)

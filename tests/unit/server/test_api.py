@@ -266,6 +266,7 @@ def test_a_replay_is_asked_for_where_there_are_dead_letters(client: TestClient, 
     asked = client.post("/api/v1/tables/orders.eu/replay").json()["request"]
     found = client.get(f"/api/v1/tables/orders.eu/requests/{asked}").json()
     assert (found["kind"], found["state"]) == ("replay", "waiting")
+    assert orders.request(asked).asked_by
     assert client.get(f"/api/v1/tables/other/requests/{asked}").status_code == 404
     orders.suspend("orders.eu", "x", {})
     assert client.post("/api/v1/tables/orders.eu/replay").status_code == 400
@@ -277,5 +278,6 @@ def test_resuming_accepts_what_stopped_the_table(client: TestClient, orders: Sto
     assert orders.table("orders.eu").desired == "suspended"
     answer = client.post("/api/v1/tables/orders.eu/resume", json={"accept": "new-topic"}).json()
     (asked,) = orders.waiting()["orders.eu"]
-    assert (answer["request"], dict(asked.arguments)) == (asked.id, {"what": "new-topic"})
+    assert (answer["request"], asked.arguments["what"]) == (asked.id, "new-topic")
+    assert asked.asked_by
     assert orders.table("orders.eu").desired == "enabled"
