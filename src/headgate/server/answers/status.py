@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from headgate.server.answers.live import AttentionAnswer, CatalogStandingAnswer, ExportStandingAnswer
 from headgate.server.answers.shape import Maybe, Shape
 from headgate.server.answers.statements import StatementAnswer
 from headgate.server.answers.tables import TableAnswer
@@ -43,6 +44,9 @@ class StatusAnswer(Shape):
     processes: list[ProcessAnswer]
     tables: list[TableAnswer]
     statements: list[StatementAnswer]
+    catalogs: list[CatalogStandingAnswer]
+    exports: list[ExportStandingAnswer]
+    attention: list[AttentionAnswer]
 
 
 class QueryDriverAnswer(Shape):

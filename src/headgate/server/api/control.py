@@ -11,6 +11,8 @@ from headgate.server.answers import answers
 from headgate.server.answers.events import EventAnswer
 from headgate.server.answers.status import QueryDriverAnswer, StatusAnswer
 from headgate.server.overview import Overview
+from headgate.server.standings import StandingsReader
+from headgate.server.status import status_of
 
 
 def control_router(found: Overview) -> APIRouter:
@@ -24,7 +26,7 @@ def control_router(found: Overview) -> APIRouter:
         **answers(StatusAnswer),
     )
     def get_status(access: Asking) -> dict[str, Any]:
-        return found.seen_by(access).status()
+        return status_of(found.runtime, StandingsReader(found.runtime, store).read(), access)
 
     @router.get(
         "/events",
@@ -33,12 +35,19 @@ def control_router(found: Overview) -> APIRouter:
         **answers(list[EventAnswer]),
     )
     def events(
-        access: Asking, subject: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
+        access: Asking,
+        subject: str | None = None,
+        text: Annotated[
+            str | None, Query(description="In its subject, kind or message.", max_length=500)
+        ] = None,
+        before: Annotated[int | None, Query(description="Older than this event.", ge=0, le=2**62)] = None,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> list[dict[str, Any]]:
         if access.caller.is_admin:
-            return store.events(subject, limit)
+            return store.events(subject, limit, before=before, text=text)
         subjects = store.event_subjects() if subject is None else [subject]
-        return store.events(found.seen_by(access).subjects(subjects), limit)
+        seen = found.seen_by(access).subjects(subjects)
+        return store.events(seen, limit, before=before, text=text)
 
     @router.get(
         "/query",
