@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help console check-console setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql bench-doors bench-query bench-datagen bench-latency prerequisites
+.PHONY: help console check-console setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-history bench-upsert bench-mirror bench-sql bench-doors bench-query bench-datagen bench-latency prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -172,13 +172,16 @@ test-pyiceberg: test-setup .rck/pyiceberg/.ready    ## PyIceberg's own tests of 
 bench-append: test-setup    ## rows per second of `table sync` beside plain Spark, as a ratio
 	@$(BIN)/python -m bench.append
 
+bench-history: test-setup   ## seconds for a page of a table's history, with 200 tables and 100,000 snapshots
+	@$(BIN)/python -m bench.history
+
 bench-upsert: test-setup    ## seconds for a batch of random keys on growing tables, beside MERGE INTO
 	@$(BIN)/python -m bench.upsert
 
 bench-mirror: test-setup    ## what the Delta log adds to a table's time and bytes
 	@$(BIN)/python -m bench.mirror
 
-bench-doors: test-setup     ## catalog loads and commits a second, with and without a look at the peer's user
+bench-doors: test-setup     ## catalog loads and commits a second, alone and with doors, limits and the audit trail
 	@$(BIN)/python -m bench.doors
 
 bench-query: test-setup     ## large results in flat memory, and seconds of a warm SELECT count(*)
