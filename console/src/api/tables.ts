@@ -7,7 +7,7 @@ import type { Schemas } from "./model";
 /** Tables: one with all that is known of it, what it is made of, and what the engine is asked to do with it. */
 
 export type Snapshot = Schemas["SnapshotAnswer"];
-export type SchemaVersion = Schemas["SchemaVersionAnswer"];
+export type SchemaVersion = Schemas["TableSchemaAnswer"];
 export type SchemaField = Schemas["FieldAnswer"];
 export type Ref = Schemas["RefRowAnswer"];
 export type FileRow = Schemas["FileRowAnswer"];

@@ -94,7 +94,7 @@ class FieldAnswer(Shape):
     doc: str | None
 
 
-class SchemaVersionAnswer(Shape):
+class TableSchemaAnswer(Shape):
     """A schema of a table. `committed_at`: of the first snapshot that is kept with it, in milliseconds."""
 
     schema_id: int
@@ -107,7 +107,7 @@ class SchemasAnswer(Shape):
     """The schemas of a table, the newest first; `schema_id` is that of the present one."""
 
     schema_id: int | None
-    versions: list[SchemaVersionAnswer]
+    versions: list[TableSchemaAnswer]
 
 
 class SnapshotRowAnswer(Shape):
