@@ -28,9 +28,10 @@ from headgate.server.api.generators import generators_router
 from headgate.server.api.history import history_router
 from headgate.server.api.live import live_router
 from headgate.server.api.maintenance import maintenance_router
+from headgate.server.api.messages import messages_router
 from headgate.server.api.metadata import LakeMetadata, metadata_router
 from headgate.server.api.queries import queries_router
-from headgate.server.api.records import records_router
+from headgate.server.api.records import Readers, records_router
 from headgate.server.api.session import session_router
 from headgate.server.api.settings import settings_router
 from headgate.server.api.sql import sql_router
@@ -120,18 +121,22 @@ def create_app(
     )
     driver = QueryDriver(store, secret(runtime.data, QUERY_KEY))
     history = QueryHistory(store.engine)
+    readers = Readers()
     describe_caller = callers(runtime.settings.limits, gate, embedded)
     routers: tuple[APIRouter, ...] = (
         control_router(found),
         tables,
         maintenance_router(store),
         metadata_router(store, lake, runtime.settings.namespace),
-        topics_router(store, topics, offsets),
+        topics_router(store, topics, offsets, schemas),
         statements_router(store, found.records, runtime.kafka_access, topics, offsets),
         sql_router(scripts),
         queries_router(scripts, driver, store, history, describe_caller, gate.check_stands),
         history_router(history, store, driver),
-        records_router(runtime.kafka_access, schemas, describe_caller, gate.check_stands),
+        records_router(runtime.kafka_access, schemas, readers, describe_caller, gate.check_stands),
+        messages_router(
+            runtime.kafka_access, topics, offsets, schemas, readers, describe_caller, gate.check_stands
+        ),
         credentials_router(store),
         audit_router(audit),
         storage_router(desk),

@@ -33,6 +33,7 @@ class SnapshotAnswer(Shape):
     """What a snapshot did. `committed_at` is in milliseconds."""
 
     snapshot_id: str
+    sequence: int
     parent_id: str | None
     committed_at: int
     operation: str | None
@@ -67,14 +68,46 @@ class PartitionSpecAnswer(Shape):
 
 
 class HistoryAnswer(Shape):
-    """The snapshots of a table, the newest first, and what it takes with all of them."""
+    """Snapshots of a table, the newest first, of `total`; and what it takes with all of them. `next` is
+    the `before` of the next page."""
 
     snapshots: list[SnapshotAnswer]
+    next: int | None
+    total: int
     format_version: int | None
     last_compaction_at: int | None
     kept_bytes: int
     partition_specs: list[PartitionSpecAnswer]
     partition_spec_id: int | None
+
+
+class FieldAnswer(Shape):
+    """A field of a schema at any depth; `depth` is 0 for a column."""
+
+    id: int
+    name: str
+    path: str
+    depth: int
+    type: str
+    required: bool
+    identifier: bool = Field(description="Whether it is one of those that tell rows apart.")
+    doc: str | None
+
+
+class SchemaVersionAnswer(Shape):
+    """A schema of a table. `committed_at`: of the first snapshot that is kept with it, in milliseconds."""
+
+    schema_id: int
+    committed_at: int | None
+    changes: list[str]
+    fields: list[FieldAnswer]
+
+
+class SchemasAnswer(Shape):
+    """The schemas of a table, the newest first; `schema_id` is that of the present one."""
+
+    schema_id: int | None
+    versions: list[SchemaVersionAnswer]
 
 
 class SnapshotRowAnswer(Shape):
