@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help console check-console setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql bench-doors bench-live bench-query bench-datagen bench-latency prerequisites
+.PHONY: help console check-console setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-history bench-upsert bench-mirror bench-sql bench-doors bench-live bench-query bench-datagen bench-latency prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -171,6 +171,9 @@ test-pyiceberg: test-setup .rck/pyiceberg/.ready    ## PyIceberg's own tests of 
 
 bench-append: test-setup    ## rows per second of `table sync` beside plain Spark, as a ratio
 	@$(BIN)/python -m bench.append
+
+bench-history: test-setup   ## seconds for a page of a table's history, with 200 tables and 100,000 snapshots
+	@$(BIN)/python -m bench.history
 
 bench-upsert: test-setup    ## seconds for a batch of random keys on growing tables, beside MERGE INTO
 	@$(BIN)/python -m bench.upsert

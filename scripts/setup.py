@@ -57,8 +57,8 @@ class Part:
 
 
 PACKAGES = {
-    "demo": Part(("requirements.lock",), 745_000_000),
-    "tests": Part(("requirements-dev.lock",), 60_000_000),
+    "demo": Part(("requirements.lock",), 810_000_000),
+    "tests": Part(("requirements-dev.lock",), 110_000_000),
 }
 MODULES = {
     "demo": Part(("spark", "broker"), 225_000_000),

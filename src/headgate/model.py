@@ -369,6 +369,8 @@ class Start:
 
 
 DEAD_LETTERS_SUFFIX = ".dlq"
+# Headers of a dead letter that say what was wrong with it begin so; they come after those that it had.
+DEAD_LETTER_HEADERS = "headgate."
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ import type { Schemas } from "./model";
 export type Snapshot = Schemas["SnapshotAnswer"];
 export type SchemaVersion = Schemas["TableSchemaAnswer"];
 export type SchemaField = Schemas["TableFieldAnswer"];
-export type Ref = Schemas["RefRowAnswer"];
-export type FileRow = Schemas["FileRowAnswer"];
-export type PartitionRow = Schemas["PartitionRowAnswer"];
+export type Partition = Schemas["LayoutPartitionAnswer"];
+export type SizeBucket = Schemas["SizeBucketAnswer"];
+export type DeadLetter = Schemas["DeadLetterAnswer"];
+export type Payload = Schemas["PayloadAnswer"];
+export type Reading = Schemas["ReadingAnswer"];
 export type TableOptions = Schemas["TableOptions"];
 
 const of = (topic: string) => ({ params: { path: { topic } } });
@@ -56,32 +58,37 @@ export function schemasQuery(topic: string) {
   });
 }
 
-type Kind = Schemas["MetadataKind"];
-
-const metadata = (topic: string, kind: Kind) =>
-  unwrap(api.GET("/api/v1/tables/{topic}/metadata/{kind}", { params: { path: { topic, kind } } })) as Promise<unknown>;
-
-export function partitionsQuery(topic: string) {
+/** How the newest snapshot's rows lie in files. */
+export function layoutQuery(topic: string) {
   return queryOptions({
-    queryKey: ["table", topic, "partitions"],
-    queryFn: async () => (await metadata(topic, "partitions")) as readonly PartitionRow[],
+    queryKey: ["table", topic, "layout"],
+    queryFn: () => unwrap(api.GET("/api/v1/tables/{topic}/layout", of(topic))),
     staleTime: 5000,
   });
 }
 
-export function filesQuery(topic: string) {
-  return queryOptions({
-    queryKey: ["table", topic, "files"],
-    queryFn: async () => (await metadata(topic, "files")) as readonly FileRow[],
+/** Dead letters, the newest first, page by page; those that were replayed since are among them. */
+export function deadLettersQuery(topic: string) {
+  return infiniteQueryOptions({
+    queryKey: ["table", topic, "dead letters"],
+    queryFn: ({ pageParam }) =>
+      unwrap(
+        api.GET("/api/v1/tables/{topic}/dead-letters", {
+          params: { path: { topic }, query: { limit: PAGE, ...(pageParam === null ? {} : { cursor: pageParam }) } },
+        }),
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next,
     staleTime: 5000,
   });
 }
 
-export function refsQuery(topic: string) {
+/** Names and addresses by which engines read it. */
+export function readingQuery(topic: string) {
   return queryOptions({
-    queryKey: ["table", topic, "refs"],
-    queryFn: async () => (await metadata(topic, "refs")) as readonly Ref[],
-    staleTime: 5000,
+    queryKey: ["table", topic, "reading"],
+    queryFn: () => unwrap(api.GET("/api/v1/tables/{topic}/reading", of(topic))),
+    staleTime: 10_000,
   });
 }
 

@@ -9,6 +9,7 @@ from headgate.kafka.access import KafkaAccess
 from headgate.kafka.topics import Topics
 from headgate.kafka.transactional import Row as Letter
 from headgate.kafka.transactional import TransactionalWriter
+from headgate.model import DEAD_LETTER_HEADERS
 
 MARKERS = "__headgate_markers"
 # What the headers of a dead letter say, beside those that it had.
@@ -60,5 +61,7 @@ class KafkaPublisher:
 
 def _letter(row: Row) -> Letter:
     own = [(header["key"], header["value"]) for header in row["headers"] or []]
-    told = [(f"headgate.{name}", str(row[name]).encode()) for name in TOLD if row[name] is not None]
+    told = [
+        (f"{DEAD_LETTER_HEADERS}{name}", str(row[name]).encode()) for name in TOLD if row[name] is not None
+    ]
     return Letter(key=row["key"], value=row["value"], headers=[*own, *told])

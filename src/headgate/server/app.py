@@ -22,6 +22,7 @@ from headgate.server.api.audit import audit_router
 from headgate.server.api.catalogs import catalogs_router
 from headgate.server.api.control import control_router
 from headgate.server.api.credentials import credentials_router
+from headgate.server.api.dead_letters import dead_letters_router
 from headgate.server.api.desired import desired_router
 from headgate.server.api.exports import ExportDesk, exports_router, files_router
 from headgate.server.api.generators import generators_router
@@ -31,6 +32,7 @@ from headgate.server.api.maintenance import maintenance_router
 from headgate.server.api.messages import messages_router
 from headgate.server.api.metadata import LakeMetadata, metadata_router
 from headgate.server.api.queries import queries_router
+from headgate.server.api.reading import reading_router
 from headgate.server.api.records import Readers, records_router
 from headgate.server.api.session import session_router
 from headgate.server.api.settings import settings_router
@@ -137,6 +139,8 @@ def create_app(
         messages_router(
             runtime.kafka_access, topics, offsets, schemas, readers, describe_caller, gate.check_stands
         ),
+        dead_letters_router(store, runtime.kafka_access, topics, offsets, schemas, readers, describe_caller),
+        reading_router(store, runtime, places),
         credentials_router(store),
         audit_router(audit),
         storage_router(desk),

@@ -263,3 +263,37 @@ def test_who_may_read_and_write(served: Served, http: httpx.Client) -> None:
     assert "POST /api/v1/topics" in trail
     assert "a secret of the record" not in trail
     assert http.post("topics/__consumer_offsets/messages", json={"value": "x"}).status_code in (400, 404)
+
+
+def test_dead_letters_are_shown_in_hex_and_as_far_as_they_can_be_read(
+    served: Served, http: httpx.Client
+) -> None:
+    topic = new_topic(http)
+    spec = {"topic": topic, "on_error": "log", "dead_letters": f"{topic}.dead"}
+    assert http.post("tables", json=spec).status_code == 201
+    assert http.get(f"tables/{topic}/dead-letters").json()["dead_letters"] == []
+    assert http.post("topics", json={"name": f"{topic}.dead", "partitions": 1}).status_code == 201
+    for number, own in enumerate((topic, "another", topic)):
+        told = {"topic": own, "partition": "0", "offset": str(40 + number), "error_class": "Undecodable"}
+        told |= {"error_message": "it is cut", "schema_id": "9999"}
+        write(
+            http,
+            f"{topic}.dead",
+            key="k",
+            value="000000270fff",
+            value_format="hex",
+            headers=[{"name": f"headgate.{name}", "text": text} for name, text in told.items()],
+        )
+    page = http.get(f"tables/{topic}/dead-letters", params={"limit": 1}).json()
+    (letter,) = page["dead_letters"]
+    assert (letter["offset"], letter["error_class"], letter["error_message"]) == (
+        42,
+        "Undecodable",
+        "it is cut",
+    )
+    assert (letter["value"]["hex"], letter["value"]["bytes"]) == ("000000270fff", 6)
+    assert "names schema 9999" in letter["value"]["error"]
+    assert letter["key"]["content"] == "k"
+    rest = http.get(f"tables/{topic}/dead-letters", params={"cursor": page["next"]}).json()
+    assert [one["offset"] for one in rest["dead_letters"]] == [40]
+    served.store.remove_table(topic)

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from headgate.access.peers import PEER
 from headgate.catalog.errors import CatalogError, no_such_table
 from headgate.embedded.runtime import Runtime
-from headgate.model import TableSpec
+from headgate.model import TableSpec, TableState
 from headgate.server.app import create_app
 from headgate.store import Store
 from headgate.store.snapshots import SnapshotIndex
@@ -186,3 +186,41 @@ def test_nothing_is_kept_of_a_table_that_is_gone(asked: TestClient, store: Store
     assert index.page("orders", "metadata/0.json") is None
     with store.engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM snapshots").scalar() == 0
+
+
+def test_a_layout_is_small_and_read_once_for_each_commit(asked: TestClient, lake: OneTable) -> None:
+    found = asked.get("/api/v1/tables/orders/layout").json()
+    rows = asked.get("/api/v1/tables/orders/metadata/files").json()
+    data = [one for one in rows if one["content"] == "DATA"]
+    assert (found["files"], found["delete_files"]) == (len(data), len(rows) - len(data))
+    assert found["rows"] == sum(one["record_count"] for one in data)
+    assert found["bytes"] == sum(one["file_size_in_bytes"] for one in data)
+    assert sum(one["files"] for one in found["sizes"]) == len(data)
+    assert sum(one["bytes"] for one in found["sizes"]) == found["bytes"]
+    assert sum(one["rows"] for one in found["partitions"]) == found["rows"]
+    assert found["partitions_total"] == len(found["partitions"]) == 2
+    loads = lake.loads
+    assert asked.get("/api/v1/tables/orders/layout").json() == found
+    assert lake.loads == loads
+    lake.commit(lake.now)
+    asked.get("/api/v1/tables/orders/layout")
+    assert lake.loads == loads + 1
+
+
+def test_how_a_table_is_read(asked: TestClient, store: Store) -> None:
+    found = asked.get("/api/v1/tables/orders/reading").json()
+    assert (found["namespace"], found["table"], found["location"]) == ("local", "orders", None)
+    assert found["catalog"] == {
+        "uri": "http://127.0.0.1:8080/iceberg",
+        "public_uri": None,
+        "warehouse": None,
+        "token_uri": "http://127.0.0.1:8080/iceberg/v1/oauth/tokens",
+        "scope": "catalog",
+        "needs_credential": False,
+    }
+    store.report("orders", TableState.RUNNING, "", {"location": "s3://lake/local/orders"})
+    assert asked.get("/api/v1/tables/orders/reading").json()["storage"] == {
+        "region": None,
+        "endpoint": None,
+        "path_style": False,
+    }

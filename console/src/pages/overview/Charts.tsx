@@ -32,7 +32,7 @@ export function Charts() {
       />
       <Figure
         title="Freshness"
-        hint="The longest that a record has been waiting"
+        hint="Longest wait of a record"
         value={latest?.freshness == null ? NONE : formatDuration(latest.freshness)}
         samples={samples}
         pick={(figures) => figures.freshness}

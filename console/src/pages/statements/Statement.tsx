@@ -69,7 +69,7 @@ function About({ statement }: { statement: ShownStatement }) {
         </NavLink>
       )}
       <span className="faint">
-        · {statement.state} <Time at={statement.since} />
+        · since <Time at={statement.since} />
       </span>
     </span>
   );
@@ -86,7 +86,7 @@ function WhyNothing({ statement }: { statement: ShownStatement }) {
     );
   if (waiting !== null && waiting !== "")
     return (
-      <Notice tone="info" title="Why nothing comes out">
+      <Notice tone="info" title={(statement.rows_out ?? 0) > 0 ? "It waits" : "Why nothing comes out"}>
         <Clip text={waiting} lines={6} />
       </Notice>
     );

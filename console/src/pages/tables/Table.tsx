@@ -64,7 +64,7 @@ function Shown({ table, from }: { table: ShownTable; from: From }) {
     { id: "dead-letters", label: "Dead letters", count: letters > 0 ? letters : undefined, panel: () => <DeadLetters table={table} cluster={cluster} /> },
     { id: "catalogs", label: "Catalogs", count: table.catalogs.length > 0 ? table.catalogs.length : undefined, panel: () => <Catalogs table={table} /> },
     { id: "settings", label: "Settings", panel: () => <Settings key={table.topic} table={table} writes={can("writer", topic)} /> },
-    { id: "read", label: "How to read it", panel: () => <Read table={table} cluster={cluster} /> },
+    { id: "read", label: "How to read it", panel: () => <Read topic={topic} /> },
   ];
   return (
     <Page

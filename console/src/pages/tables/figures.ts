@@ -1,6 +1,5 @@
-import { formatBytes } from "@/lib/format";
 import { sparkName, sparkText } from "@/lib/quote";
-import type { FileRow, PartitionRow, ShownTable, Snapshot } from "@/api/tables";
+import type { Partition, Payload, ShownTable, SizeBucket, Snapshot } from "@/api/tables";
 
 /** What tabs of a table show, made of what the API answers. */
 
@@ -10,31 +9,29 @@ export interface Bin {
   bytes: number;
 }
 
-const SMALLEST = 4096;
-const FACTOR = 4;
-
-/** Files by size, each bin four times as large as the one before; from the smallest that has any to the largest. */
-export function sizeBins(files: readonly Pick<FileRow, "file_size_in_bytes">[]): Bin[] {
-  const bins = new Map<number, { files: number; bytes: number }>();
-  for (const { file_size_in_bytes: bytes } of files) {
-    const index = Math.max(0, Math.floor(Math.log(Math.max(bytes, 1) / SMALLEST) / Math.log(FACTOR)) + 1);
-    const bin = bins.get(index) ?? { files: 0, bytes: 0 };
-    bins.set(index, { files: bin.files + 1, bytes: bin.bytes + bytes });
-  }
-  if (bins.size === 0) return [];
-  const indexes = [...bins.keys()];
-  const first = Math.min(...indexes);
-  const length = Math.max(...indexes) - first + 1;
-  return Array.from({ length }, (_, at) => ({ label: binLabel(first + at), ...(bins.get(first + at) ?? { files: 0, bytes: 0 }) }));
+/** Files by size, from the smallest bucket that has any to the largest. */
+export function sizeBins(sizes: readonly SizeBucket[]): Bin[] {
+  const used = sizes.flatMap((one, index) => (one.files > 0 ? [index] : []));
+  const first = used[0];
+  const last = used.at(-1);
+  if (first === undefined || last === undefined) return [];
+  return sizes.slice(first, last + 1).map((one) => ({ label: bucketLabel(one), files: one.files, bytes: one.bytes }));
 }
 
-function binLabel(index: number): string {
-  const upper = SMALLEST * FACTOR ** index;
-  return index === 0 ? `under ${formatBytes(upper)}` : `${formatBytes(upper / FACTOR)} – ${formatBytes(upper)}`;
+function bucketLabel({ from, to }: Pick<SizeBucket, "from" | "to">): string {
+  if (to === null) return `${binary(from)} and more`;
+  return from === 0 ? `under ${binary(to)}` : `${binary(from)} – ${binary(to)}`;
+}
+
+/** Buckets begin at powers of two: `64 KiB`. */
+function binary(bytes: number): string {
+  const units = ["B", "KiB", "MiB", "GiB"] as const;
+  const unit = bytes === 0 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
+  return `${bytes / 1024 ** unit} ${units[unit] ?? "B"}`;
 }
 
 /** `day = 2025-01-01, country = NO`; `all` for a table without partitions. */
-export function partitionText({ partition }: Pick<PartitionRow, "partition">): string {
+export function partitionText({ partition }: Pick<Partition, "partition">): string {
   const parts = Object.entries(partition).map(([name, value]) => `${name} = ${value === null ? "NULL" : String(value)}`);
   return parts.length === 0 ? "all rows" : parts.join(", ");
 }
@@ -94,26 +91,16 @@ export function offsetsText(offsets: Readonly<Record<string, number>> | null | u
     .join(" ");
 }
 
-export interface Payload {
-  /** In bytes of two digits, 16 to a line, each line with where it begins and what it is as text. */
-  hex: string;
-  /** As text, as far as it goes; the id in front of it, if it has one. */
-  text: string;
-  schemaId: number | null;
-  bytes: number;
-}
-
-const MOST_BYTES = 4096;
 const PER_LINE = 16;
 
-/** Bytes, given as hexadecimal digits, for people to look at; `whole`: how many there are, if these are only the first. */
-export function payloadOf(digits: string, whole = digits.length / 2): Payload {
-  const bytes = Uint8Array.from(digits.match(/../g) ?? [], (pair) => parseInt(pair, 16));
-  const shown = bytes.slice(0, MOST_BYTES);
-  const wire = bytes.length >= 5 && bytes[0] === 0;
-  const schemaId = wire ? new DataView(bytes.buffer).getUint32(1) : null;
-  const text = new TextDecoder("utf-8").decode(wire ? shown.slice(5) : shown);
-  return { hex: hexLines(shown, whole), text, schemaId, bytes: whole };
+/** Hexadecimal digits as lines of 16 bytes, each with where it begins and what it is as text. */
+export function hexDump({ hex, bytes: whole }: Pick<Payload, "hex" | "bytes">): string {
+  return hexLines(Uint8Array.from(hex.match(/../g) ?? [], (pair) => parseInt(pair, 16)), whole);
+}
+
+/** What could be read of a payload, as text. */
+export function contentText({ content }: Pick<Payload, "content">): string {
+  return typeof content === "string" ? content : JSON.stringify(content, null, 2);
 }
 
 function hexLines(bytes: Uint8Array, whole: number): string {
@@ -128,27 +115,11 @@ function hexLines(bytes: Uint8Array, whole: number): string {
   return lines.join("\n");
 }
 
-/** The dead letters of a table, the newest first, with the beginnings of their payloads as hexadecimal digits. */
-export function deadLettersSql(cluster: string, name: string, topic: string, replayed: boolean, most: number): string {
-  const columns = [
-    "`partition`",
-    "`offset`",
-    "`timestamp`",
-    "schema_id",
-    "error_class",
-    "error_message",
-    "failed_at",
-    `hex(substring(key, 1, ${MOST_BYTES})) AS key_hex`,
-    `hex(substring(value, 1, ${MOST_BYTES})) AS value_hex`,
-    "length(value) AS value_bytes",
-    "headers",
-    "replay_id",
-    "replayed_at",
-  ];
-  const also = replayed ? "" : " AND replayed_at IS NULL";
+/** Which dead letters of a table a replay has taken up, or a rollback keeps out: their topic does not say. */
+export function takenUpSql(cluster: string, name: string, topic: string, most: number): string {
   return (
-    `SELECT ${columns.join(", ")} FROM ${sparkName(cluster, name)} ` +
-    `WHERE topic = ${sparkText(topic)}${also} ORDER BY failed_at DESC, \`partition\`, \`offset\` LIMIT ${most}`
+    `SELECT \`partition\`, \`offset\`, replay_id, replayed_at FROM ${sparkName(cluster, name)} ` +
+    `WHERE topic = ${sparkText(topic)} AND replayed_at IS NOT NULL ORDER BY failed_at DESC LIMIT ${most}`
   );
 }
 

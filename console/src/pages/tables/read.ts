@@ -1,17 +1,7 @@
+import type { Reading } from "@/api/tables";
 import { pythonText, sparkName, sparkText, sqlName, sqlText } from "@/lib/quote";
 
 /** How other engines read a table: recipes with its own address and names. */
-
-export interface Readable {
-  /** Of the Iceberg catalog. */
-  address: string;
-  cluster: string;
-  topic: string;
-  /** Where its files lie; null before it was made. */
-  location: string | null;
-  formats: readonly string[];
-  formatVersion: number | null;
-}
 
 export interface Recipe {
   id: string;
@@ -24,13 +14,26 @@ export interface Recipe {
 /** Stand for a credential's parts: a secret is shown once, when it is created, and nowhere else. */
 const CLIENT = { id: "CLIENT_ID", secret: "CLIENT_SECRET" };
 
-export function recipes(table: Readable): Recipe[] {
-  const iceberg = table.formats.includes("iceberg") ? [duckdb, pyiceberg, pandas, polars, spark, trino] : [];
-  const delta = table.formats.includes("delta") ? [deltaRs, deltaSpark, deltaDuckdb] : [];
-  return [...iceberg, ...delta].map((recipe) => recipe(table));
+interface Readable {
+  /** Of the Iceberg catalog, and of where it gives tokens. */
+  address: string;
+  tokens: string;
+  cluster: string;
+  topic: string;
+  /** Where its files lie; null before it was made. */
+  location: string | null;
+  formatVersion: number;
 }
 
-const tokens = (address: string) => `${address}/v1/oauth/tokens`;
+export function recipes({ catalog, namespace, table: topic, location, formats, format_version: formatVersion }: Reading): Recipe[] {
+  const address = catalog.public_uri ?? catalog.uri;
+  // Tokens are given where the catalog is, by the address that it is reached by.
+  const tokens = catalog.token_uri?.startsWith(catalog.uri) ? address + catalog.token_uri.slice(catalog.uri.length) : (catalog.token_uri ?? `${address}/v1/oauth/tokens`);
+  const table: Readable = { address, tokens, cluster: namespace, topic, location, formatVersion };
+  const iceberg = formats.includes("iceberg") ? [duckdb, pyiceberg, pandas, polars, spark, trino] : [];
+  const delta = formats.includes("delta") ? [deltaRs, deltaSpark, deltaDuckdb] : [];
+  return [...iceberg, ...delta].map((recipe) => recipe(table));
+}
 
 function duckdb({ address, cluster, topic }: Readable): Recipe {
   return {
@@ -53,7 +56,7 @@ function duckdb({ address, cluster, topic }: Readable): Recipe {
   };
 }
 
-function catalogOf(address: string): string[] {
+function catalogOf({ address, tokens }: Readable): string[] {
   return [
     "from pyiceberg.catalog.rest import RestCatalog",
     "",
@@ -61,7 +64,7 @@ function catalogOf(address: string): string[] {
     '    "headgate",',
     `    uri=${pythonText(address)},`,
     `    credential=${pythonText(`${CLIENT.id}:${CLIENT.secret}`)},`,
-    `    **{"oauth2-server-uri": ${pythonText(tokens(address))}},`,
+    `    **{"oauth2-server-uri": ${pythonText(tokens)}},`,
     ")",
   ];
 }
@@ -75,7 +78,7 @@ function pyiceberg(table: Readable): Recipe {
     blocks: [
       {
         label: "Python",
-        text: [...catalogOf(table.address), `found = ${loaded(table)}.scan().to_arrow()`, "print(found.num_rows)", "catalog.close()"].join("\n"),
+        text: [...catalogOf(table), `found = ${loaded(table)}.scan().to_arrow()`, "print(found.num_rows)", "catalog.close()"].join("\n"),
       },
     ],
   };
@@ -88,7 +91,7 @@ function pandas(table: Readable): Recipe {
     blocks: [
       {
         label: "Python",
-        text: [...catalogOf(table.address), `frame = ${loaded(table)}.scan(limit=1000).to_pandas()`, "print(len(frame))", "catalog.close()"].join("\n"),
+        text: [...catalogOf(table), `frame = ${loaded(table)}.scan(limit=1000).to_pandas()`, "print(len(frame))", "catalog.close()"].join("\n"),
       },
     ],
   };
@@ -101,13 +104,13 @@ function polars(table: Readable): Recipe {
     blocks: [
       {
         label: "Python",
-        text: ["import polars", ...catalogOf(table.address), `frame = polars.scan_iceberg(${loaded(table)}).collect()`].join("\n"),
+        text: ["import polars", ...catalogOf(table), `frame = polars.scan_iceberg(${loaded(table)}).collect()`].join("\n"),
       },
     ],
   };
 }
 
-function spark({ address, cluster, topic, formatVersion }: Readable): Recipe {
+function spark({ address, tokens, cluster, topic, formatVersion }: Readable): Recipe {
   return {
     id: "spark",
     label: "Spark",
@@ -125,7 +128,7 @@ function spark({ address, cluster, topic, formatVersion }: Readable): Recipe {
           `spark.sql.catalog.headgate.uri               ${address}`,
           `spark.sql.catalog.headgate.credential        ${CLIENT.id}:${CLIENT.secret}`,
           "spark.sql.catalog.headgate.scope             catalog",
-          `spark.sql.catalog.headgate.oauth2-server-uri ${tokens(address)}`,
+          `spark.sql.catalog.headgate.oauth2-server-uri ${tokens}`,
         ].join("\n"),
       },
       { label: "SQL", text: `SELECT count(*) FROM headgate.${sparkName(cluster, topic)}` },
@@ -133,7 +136,7 @@ function spark({ address, cluster, topic, formatVersion }: Readable): Recipe {
   };
 }
 
-function trino({ address, cluster, topic }: Readable): Recipe {
+function trino({ address, tokens, cluster, topic }: Readable): Recipe {
   const capitals = /[A-Z]/.test(cluster + topic);
   return {
     id: "trino",
@@ -149,7 +152,7 @@ function trino({ address, cluster, topic }: Readable): Recipe {
           "iceberg.rest-catalog.security=OAUTH2",
           `iceberg.rest-catalog.oauth2.credential=${CLIENT.id}:${CLIENT.secret}`,
           "iceberg.rest-catalog.oauth2.scope=catalog",
-          `iceberg.rest-catalog.oauth2.server-uri=${tokens(address)}`,
+          `iceberg.rest-catalog.oauth2.server-uri=${tokens}`,
           ...(capitals ? ["iceberg.rest-catalog.case-insensitive-name-matching=true"] : []),
           "fs.native-s3.enabled=true",
         ].join("\n"),

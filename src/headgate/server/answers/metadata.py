@@ -180,6 +180,39 @@ class ManifestRowAnswer(Shape):
     deleted_rows_count: int | None
 
 
+class SizeBucketAnswer(Shape):
+    """Data files of at least `from`, and less than `to` bytes."""
+
+    from_: int = Field(alias="from")
+    to: int | None
+    files: int
+    bytes: int
+
+
+class LayoutPartitionAnswer(Shape):
+    """A partition: rows, bytes and number of its data files."""
+
+    partition: dict[str, PartitionValue]
+    spec_id: int
+    rows: int
+    bytes: int
+    files: int
+    delete_files: int
+
+
+class LayoutAnswer(Shape):
+    """How a table's rows lie in files. Of very many partitions the newest are listed."""
+
+    files: int
+    bytes: int
+    rows: int
+    delete_files: int
+    delete_bytes: int
+    sizes: list[SizeBucketAnswer]
+    partitions: list[LayoutPartitionAnswer]
+    partitions_total: int
+
+
 MetadataAnswer = (
     list[SnapshotRowAnswer]
     | list[HistoryRowAnswer]

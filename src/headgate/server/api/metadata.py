@@ -1,5 +1,7 @@
 """What tables are made of and what was done to them: read from their metadata, without Spark."""
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any, Protocol, TypeVar
@@ -9,16 +11,23 @@ from fastapi import APIRouter, Query
 from headgate.access import Role
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.history import history_rows, ref_rows, snapshot_rows, table_history
+from headgate.catalog.layout import table_layout
 from headgate.catalog.manifests import file_rows, manifest_rows, partition_rows
 from headgate.catalog.schemas import schema_versions
 from headgate.errors import CatalogUnavailable, InvalidRequest, NotFound
 from headgate.server.access import needs
 from headgate.server.answers import answers
-from headgate.server.answers.metadata import HistoryAnswer, MetadataAnswer, TableSchemasAnswer
+from headgate.server.answers.metadata import (
+    HistoryAnswer,
+    LayoutAnswer,
+    MetadataAnswer,
+    TableSchemasAnswer,
+)
 from headgate.store import Store
 from headgate.store.snapshots import SnapshotIndex
 
 MOST_SNAPSHOTS = 1000
+MOST_LAYOUTS = 64
 # A table may be committed to while its index is made.
 INDEX_TRIES = 3
 _T = TypeVar("_T")
@@ -50,7 +59,7 @@ def metadata_router(store: Store, lake: LakeMetadata | None, namespace: str) -> 
     """`lake` is None where the catalog is the user's own."""
     router = APIRouter(prefix="/tables", tags=["tables"])
 
-    index = SnapshotIndex(store.engine)
+    index, layouts = SnapshotIndex(store.engine), Layouts()
 
     def location(topic: str) -> str:
         return of_lake(topic, lambda it: it.metadata_location((namespace,), topic))
@@ -122,6 +131,20 @@ def metadata_router(store: Store, lake: LakeMetadata | None, namespace: str) -> 
                 return manifest_rows(found, content)
 
     @router.get(
+        "/{topic}/layout",
+        summary="How a table's rows lie in files",
+        **needs(Role.READER, "table"),
+        **answers(LayoutAnswer),
+    )
+    def layout(topic: str) -> dict[str, Any]:
+        """Of the current snapshot: sizes of files by bucket, and partitions; small, however many files."""
+        at = location(topic)
+        if (known := layouts.get(topic, at)) is None:
+            known = table_layout(*read(topic))
+            layouts.put(topic, at, known)
+        return known
+
+    @router.get(
         "/{topic}/schemas",
         summary="A table's schemas",
         **needs(Role.READER, "table"),
@@ -132,6 +155,27 @@ def metadata_router(store: Store, lake: LakeMetadata | None, namespace: str) -> 
         return schema_versions(read(topic)[0])
 
     return router
+
+
+class Layouts:
+    """The last layouts that were looked at: every file of a table's is read for one."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, tuple[str, dict[str, Any]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, topic: str, metadata_location: str) -> dict[str, Any] | None:
+        """None where it is not known, or is of other metadata."""
+        with self._lock:
+            at, found = self._known.get(topic, ("", None))
+        return found if at == metadata_location else None
+
+    def put(self, topic: str, metadata_location: str, found: dict[str, Any]) -> None:
+        with self._lock:
+            self._known[topic] = (metadata_location, found)
+            self._known.move_to_end(topic)
+            if len(self._known) > MOST_LAYOUTS:
+                self._known.popitem(last=False)
 
 
 def _page_of(history: dict[str, Any], limit: int | None, before: int | None) -> dict[str, Any]:

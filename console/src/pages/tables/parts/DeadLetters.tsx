@@ -1,9 +1,9 @@
-import { useState } from "react";
-import { useQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import type { Schemas } from "@/api/model";
-import { askLake, type Row } from "@/api/lake";
+import { askLake } from "@/api/lake";
 import { useCan } from "@/api/session";
-import { requests, useRequest, type ShownTable } from "@/api/tables";
+import { deadLettersQuery, requests, useRequest, type DeadLetter, type Payload, type ShownTable } from "@/api/tables";
 import { Badge } from "@/components/Badge";
 import { Button } from "@/components/Button";
 import { Clip, visible } from "@/components/Clip";
@@ -11,72 +11,44 @@ import { CodeBlock } from "@/components/CodeBlock";
 import { DataTable, type Column } from "@/components/DataTable";
 import { Dialog } from "@/components/Dialog";
 import { Facts, Time } from "@/components/Figures";
-import { CheckField } from "@/components/Form";
 import { EmptyState, ErrorNotice, Spinner } from "@/components/Notices";
 import { Panel } from "@/components/Page";
 import { formatBytes, formatCount, NONE, plural } from "@/lib/format";
 import { shellWord } from "@/lib/quote";
-import { useSearchParam } from "@/lib/search";
-import { deadLettersSql, payloadOf, timeOf } from "../figures";
+import { contentText, hexDump, takenUpSql, timeOf } from "../figures";
 
-interface Letter {
+type Standing = "dead" | "replayed" | "kept out" | "unknown";
+
+interface Letter extends DeadLetter {
   id: string;
-  partition: string;
-  offset: string;
-  timestamp: number | null;
-  schemaId: string | null;
-  errorClass: string;
-  message: string;
-  failedAt: number | null;
-  key: string | null;
-  value: string | null;
-  valueBytes: number;
-  headers: unknown;
-  replayId: string | null;
-  replayedAt: number | null;
+  standing: Standing;
 }
-
-const text = (value: unknown): string => (typeof value === "string" ? value : value === null || value === undefined ? "" : JSON.stringify(value));
-const maybe = (value: unknown): string | null => (value === null || value === undefined ? null : text(value));
-
-function letterOf(row: Row): Letter {
-  return {
-    id: `${text(row.partition)}:${text(row.offset)}:${text(row.failed_at)}`,
-    partition: text(row.partition),
-    offset: text(row.offset),
-    timestamp: timeOf(row.timestamp),
-    schemaId: maybe(row.schema_id),
-    errorClass: text(row.error_class),
-    message: text(row.error_message),
-    failedAt: timeOf(row.failed_at),
-    key: maybe(row.key_hex),
-    value: maybe(row.value_hex),
-    valueBytes: Number(row.value_bytes ?? 0),
-    headers: row.headers,
-    replayId: maybe(row.replay_id),
-    replayedAt: timeOf(row.replayed_at),
-  };
-}
-
-const MOST = 200;
 
 const COLUMNS: readonly Column<Letter>[] = [
   {
     id: "place",
     header: "Partition : offset",
     cell: (one) => <span className="mono">{`${one.partition} : ${one.offset}`}</span>,
-    search: (one) => `${one.partition}:${one.offset} ${one.errorClass} ${one.message}`,
+    search: (one) => `${one.partition}:${one.offset} ${one.error_class} ${one.error_message} ${one.standing}`,
   },
-  { id: "error", header: "Error", cell: (one) => <strong>{one.errorClass}</strong>, sort: (one) => one.errorClass },
-  { id: "message", header: "What is wrong", cell: (one) => <Clip text={one.message} lines={2} /> },
-  { id: "state", header: "State", cell: (one) => <LetterState letter={one} /> },
-  { id: "size", header: "Value", align: "right", wideOnly: true, cell: (one) => (one.value === null ? <span className="nothing">none</span> : formatBytes(one.valueBytes)) },
-  { id: "failed", header: "Found", align: "right", cell: (one) => <Time at={one.failedAt} />, sort: (one) => one.failedAt },
+  { id: "error", header: "Error", cell: (one) => <strong>{one.error_class}</strong>, sort: (one) => one.error_class },
+  { id: "message", header: "What is wrong", cell: (one) => <Clip text={one.error_message} lines={2} /> },
+  { id: "state", header: "State", cell: (one) => <StandingBadge standing={one.standing} />, sort: (one) => one.standing },
+  {
+    id: "size",
+    header: "Value",
+    align: "right",
+    wideOnly: true,
+    cell: (one) => (one.value === null ? <span className="nothing">none</span> : formatBytes(one.value.bytes)),
+  },
+  { id: "failed", header: "Found", align: "right", cell: (one) => <Time at={timeOf(one.failed_at)} />, sort: (one) => timeOf(one.failed_at) },
 ];
 
-function LetterState({ letter }: { letter: Letter }) {
-  if (letter.replayId?.startsWith("kept-out") === true) return <Badge state="kept out" tone="idle" title="A rollback keeps it out of the table" />;
-  return letter.replayedAt === null ? <Badge state="dead" tone="warn" /> : <Badge state="replayed" tone="good" />;
+const TONES = { dead: "warn", replayed: "good", "kept out": "idle" } as const;
+
+function StandingBadge({ standing }: { standing: Standing }) {
+  if (standing === "unknown") return <span className="nothing">{NONE}</span>;
+  return <Badge state={standing} tone={TONES[standing]} title={standing === "kept out" ? "A rollback keeps it out of the table" : undefined} />;
 }
 
 type Replayed = Schemas["ReplayedAnswer"];
@@ -92,47 +64,70 @@ export function DeadLetters({ table, cluster }: { table: ShownTable; cluster: st
           : "A record that cannot be decoded suspends it. With the error policy log it is kept, raw, and can be replayed."}
       </EmptyState>
     );
-  if (!place.exists || cluster === "")
-    return (
-      <EmptyState title="No dead letters" icon="check">
-        Every record so far could be decoded. One that cannot goes to <bdi className="mono">{place.name}</bdi>, and can be replayed from there.
-      </EmptyState>
-    );
-  return <Letters table={table} cluster={cluster} name={place.name} />;
+  return <Letters table={table} cluster={cluster} name={place.name} exists={place.exists} />;
 }
 
-function Letters({ table, cluster, name }: { table: ShownTable; cluster: string; name: string }) {
+const MOST_TAKEN_UP = 10_000;
+
+/** Which letters a replay has taken up, by partition and offset: asked only where some have been. */
+function useTakenUp(table: ShownTable, cluster: string, name: string, enabled: boolean) {
   const { topic } = table;
-  const can = useCan();
-  const [all, setAll] = useSearchParam("replayed");
-  const [chosen, setChosen] = useState<Letter>();
-  const { data, error, refetch, isFetching } = useQuery({
-    queryKey: ["table", topic, "dead letters", all, table.dead_letters_count],
-    queryFn: async ({ signal }) => (await askLake(deadLettersSql(cluster, name, topic, all !== "", MOST), signal)).map(letterOf),
+  return useQuery({
+    queryKey: ["table", topic, "taken up", table.dead_letters_count],
+    queryFn: async ({ signal }) => {
+      const rows = await askLake(takenUpSql(cluster, name, topic, MOST_TAKEN_UP), signal);
+      return new Map<string, Standing>(
+        rows.map((row) => [`${String(row.partition)}:${String(row.offset)}`, String(row.replay_id).startsWith("kept-out") ? "kept out" : "replayed"]),
+      );
+    },
+    enabled: enabled && cluster !== "",
     retry: false,
-    // Each answer is a query: it is asked for again when their number changes, or by hand.
     staleTime: Infinity,
   });
+}
+
+interface LettersProps {
+  table: ShownTable;
+  cluster: string;
+  name: string;
+  /** Whether there is a table of them yet. */
+  exists: boolean;
+}
+
+function Letters({ table, cluster, name, exists }: LettersProps) {
+  const { topic, dead_letters_count: dead } = table;
+  const can = useCan();
+  const [chosen, setChosen] = useState<string>();
+  const { data, error, refetch, isFetching, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery({ ...deadLettersQuery(topic), retry: false });
+  const found = useMemo(() => data?.pages.flatMap((page) => page.dead_letters) ?? [], [data]);
+  const allDead = dead !== null && !hasNextPage && found.length === dead;
+  const takenUp = useTakenUp(table, cluster, name, exists && data !== undefined && !allDead && found.length > 0).data;
+  const letters = useMemo<readonly Letter[]>(() => {
+    const standing = (id: string): Standing => (allDead ? "dead" : takenUp === undefined ? "unknown" : (takenUp.get(id) ?? "dead"));
+    return found.map((one) => {
+      const id = `${one.partition}:${one.offset}`;
+      return { ...one, id, standing: standing(id) };
+    });
+  }, [found, takenUp, allDead]);
   const replay = useRequest<Replayed>(topic, {
     ask: () => requests.replay(topic),
-    done: (found) => `${plural(found.replayed, "record")} replayed, ${formatCount(found.dead)} still dead.`,
-    then: () => void refetch(),
+    done: (result) => `${plural(result.replayed, "record")} replayed, ${formatCount(result.dead)} still dead.`,
   });
   const suspended = table.desired === "suspended";
+  const shown = letters.find((one) => one.id === chosen);
   return (
     <>
       <Panel
         title="Dead letters"
         about={
           <>
-            <span>{plural(table.dead_letters_count ?? 0, "record")} that no replay has taken up, in </span>
-            <bdi className="mono">{name}</bdi>
+            {plural(dead ?? 0, "record")} that no replay has taken up, in <bdi className="mono">{name}</bdi>
           </>
         }
         flush
         actions={
           <>
-            <Button small icon="refresh" busy={isFetching} onClick={() => void refetch()}>
+            <Button small icon="refresh" busy={isFetching && !isFetchingNextPage} onClick={() => void refetch()}>
               Look again
             </Button>
             {can("writer", topic) && (
@@ -141,7 +136,7 @@ function Letters({ table, cluster, name }: { table: ShownTable; cluster: string;
                 kind="primary"
                 icon="play"
                 busy={replay.isPending}
-                disabled={suspended || table.dead_letters_count === 0}
+                disabled={suspended || dead === 0}
                 title={suspended ? "The table is suspended and takes no rows" : undefined}
                 onClick={() => {
                   replay.mutate();
@@ -158,42 +153,42 @@ function Letters({ table, cluster, name }: { table: ShownTable; cluster: string;
             <ErrorNotice error={error} retry={() => void refetch()} />
           </div>
         ) : data === undefined ? (
-          <Spinner label="Asking for dead letters" />
+          <Spinner label="Reading dead letters" />
         ) : (
           <DataTable
             label="Dead letters"
-            rows={data}
+            rows={letters}
             columns={COLUMNS}
             rowKey={(one) => one.id}
-            onOpen={setChosen}
+            onOpen={(one) => {
+              setChosen(one.id);
+            }}
             searchLabel="Search dead letters"
             param="letters"
-            tools={
-              <CheckField
-                label="Replayed ones too"
-                checked={all !== ""}
-                onChange={(checked) => {
-                  setAll(checked ? "yes" : "");
-                }}
-              />
-            }
             empty={
               <EmptyState title="No dead letters" icon="check">
-                Every record could be decoded, or was replayed.
+                Every record so far could be decoded. One that cannot comes here, and can be replayed.
               </EmptyState>
             }
           />
         )}
       </Panel>
+      {hasNextPage && (
+        <div className="row">
+          <Button busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+            Show older ones
+          </Button>
+        </div>
+      )}
       <Dialog
         title="Dead letter"
         wide
-        open={chosen !== undefined}
+        open={shown !== undefined}
         onClose={() => {
           setChosen(undefined);
         }}
       >
-        {chosen !== undefined && <LetterDetail letter={chosen} />}
+        {shown !== undefined && <LetterDetail letter={shown} />}
       </Dialog>
     </>
   );
@@ -205,29 +200,35 @@ function LetterDetail({ letter }: { letter: Letter }) {
       <Facts
         items={[
           ["Partition and offset", <span key="place" className="mono">{`${letter.partition} : ${letter.offset}`}</span>],
-          ["Record of", <Time key="time" at={letter.timestamp} exact />],
-          ["Why", <span key="why"><strong>{letter.errorClass}</strong>: <bdi>{letter.message}</bdi></span>],
-          ["Schema id", letter.schemaId ?? NONE],
-          ["Found", <Time key="failed" at={letter.failedAt} exact />],
-          ["State", <LetterState key="state" letter={letter} />],
-          ...(letter.replayedAt === null ? [] : ([["Replayed", <Time key="replayed" at={letter.replayedAt} exact />]] as const)),
+          ["Record of", <Time key="time" at={timeOf(letter.timestamp)} exact />],
+          [
+            "Why",
+            <span key="why">
+              <strong>{letter.error_class}</strong>: <bdi>{letter.error_message}</bdi>
+            </span>,
+          ],
+          ["Schema id", letter.schema_id ?? NONE],
+          ["Found", <Time key="failed" at={timeOf(letter.failed_at)} exact />],
+          ["State", <StandingBadge key="state" standing={letter.standing} />],
         ]}
       />
-      <PayloadPart label="Value" digits={letter.value} bytes={letter.valueBytes} />
-      <PayloadPart label="Key" digits={letter.key} />
-      {Array.isArray(letter.headers) && letter.headers.length > 0 && <CodeBlock label="Headers" text={visible(JSON.stringify(letter.headers, null, 2))} />}
+      <PayloadPart label="Value" payload={letter.value} />
+      <PayloadPart label="Key" payload={letter.key} />
     </div>
   );
 }
 
-function PayloadPart({ label, digits, bytes }: { label: string; digits: string | null; bytes?: number }) {
-  if (digits === null) return <p className="faint">{label}: none.</p>;
-  const payload = payloadOf(digits, bytes);
-  const schema = payload.schemaId === null ? "" : `, behind schema id ${payload.schemaId}`;
+function PayloadPart({ label, payload }: { label: string; payload: Payload | null }) {
+  if (payload === null) return <p className="faint">{label}: none.</p>;
   return (
-    <div className="stack">
-      <CodeBlock label={`${label}, ${plural(payload.bytes, "byte")} as hexadecimal`} text={payload.hex} />
-      <CodeBlock label={`${label} as text${schema}`} text={visible(payload.text)} />
+    <div className="letter-payload">
+      <CodeBlock label={`${label}: ${plural(payload.bytes, "byte")}`} text={hexDump(payload)} />
+      {payload.error !== null && (
+        <p className="faint small">
+          Not decoded: <bdi>{payload.error}</bdi>
+        </p>
+      )}
+      {payload.content !== null && <CodeBlock label={`${label}, decoded (${payload.format})`} text={visible(contentText(payload))} />}
     </div>
   );
 }

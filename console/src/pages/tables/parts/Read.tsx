@@ -1,33 +1,31 @@
-import { useStatus } from "@/api/status";
+import { useQuery } from "@tanstack/react-query";
 import { useCan } from "@/api/session";
-import type { ShownTable } from "@/api/tables";
+import { readingQuery } from "@/api/tables";
 import { ButtonLink } from "@/components/Button";
 import { CodeBlock, Command } from "@/components/CodeBlock";
-import { Notice, Spinner } from "@/components/Notices";
+import { ErrorNotice, Notice, Spinner } from "@/components/Notices";
 import { Panel } from "@/components/Page";
 import { paths } from "@/lib/paths";
 import { useSearchParam } from "@/lib/search";
 import { recipes } from "../read";
 
 /** Recipes for other engines, with this table's own address and names. */
-export function Read({ table, cluster }: { table: ShownTable; cluster: string }) {
-  const addresses = useStatus().data?.addresses;
+export function Read({ topic }: { topic: string }) {
+  const { data, error, refetch } = useQuery({ ...readingQuery(topic), retry: false });
   const can = useCan();
   const [chosen, choose] = useSearchParam("engine");
-  const address = addresses?.iceberg;
-  if (address === undefined) return <Spinner />;
-  const all = recipes({
-    address,
-    cluster,
-    topic: table.topic,
-    location: table.detail.location ?? null,
-    formats: table.spec.formats,
-    formatVersion: table.detail.format_version ?? null,
-  });
+  if (error !== null) return <ErrorNotice error={error} retry={() => void refetch()} />;
+  if (data === undefined) return <Spinner />;
+  const { catalog } = data;
+  const all = recipes(data);
   const shown = all.find((recipe) => recipe.id === chosen) ?? all[0];
   if (shown === undefined) return null;
   return (
-    <Panel title="How to read this table" about="Put your credential in place of CLIENT_ID and CLIENT_SECRET. On Headgate's own machine none is needed, unless it asks for one.">
+    <Panel title="How to read this table" about={
+        catalog.needs_credential
+          ? "Put your credential in place of CLIENT_ID and CLIENT_SECRET."
+          : "Put your credential in place of CLIENT_ID and CLIENT_SECRET; on Headgate's own machine none is needed, and what is said of it can be left out."
+      }>
       <div className="stack">
         <div className="tables-filter" role="group" aria-label="Engine">
           {all.map((recipe) => (
