@@ -17,7 +17,7 @@ export const paths = {
   tables: (search?: Search) => withSearch("/tables", search),
   table: (topic: string, search?: Search) => withSearch(`/tables/${name(topic)}`, search),
   /** The wizard that makes a topic a table. */
-  enableTable: (topic?: string) => withSearch("/tables/+enable", { topic }),
+  enableTable: (topic?: string, search?: Search) => withSearch("/tables/+enable", { topic, ...search }),
   statements: (search?: Search) => withSearch("/statements", search),
   statement: (statement: string, search?: Search) => withSearch(`/statements/${name(statement)}`, search),
   integrations: (search?: Search) => withSearch("/integrations", search),

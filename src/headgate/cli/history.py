@@ -60,10 +60,11 @@ def _line(one: dict[str, Any]) -> tuple[object, ...]:
     action = f" ({one['action']})" if one["action"] else ""
     removed = one["rows_removed"] + one["rows_deleted"]
     notes = [*one["schema_changes"], *(f"at {name}" for name in one["refs"])]
+    if one["partition_change"] is not None:
+        notes.append(f"partitioned by {one['partition_change']} from here on")
     if one["rolled_back"] is not None:
         back = one["rolled_back"]
-        by = f", by {one['asked_by']}" if one["asked_by"] else ""
-        notes.append(f"back from {back['from']} to {back['to']}, records {back['records']}{by}")
+        notes.append(f"back from {back['from']} to {back['to']}, records {back['records']}")
     if not one["is_current_ancestor"]:
         notes.append("undone")
     if one["action"] not in (None, "batch", "rollback") and one["before"] is not None:
@@ -72,6 +73,8 @@ def _line(one: dict[str, Any]) -> tuple[object, ...]:
             f"{before['files']} files of {size_text(before['bytes'])} are {after['files']} of "
             f"{size_text(after['bytes'])}"
         )
+    if one["asked_by"]:
+        notes.append(f"asked by {one['asked_by']}")
     offsets = " ".join(f"{partition}:{offset}" for partition, offset in (one["to"] or {}).items())
     return (
         _time(one["committed_at"]),

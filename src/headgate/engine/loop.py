@@ -25,7 +25,7 @@ from headgate.errors import (
 from headgate.failpoints import working_on
 from headgate.maintain.service import KINDS, Maintenance
 from headgate.maintain.verify import Known, Verifier
-from headgate.model import TableState
+from headgate.model import WAITING_FOR_SCHEMA, TableState
 from headgate.store import Request, Store, TableRecord
 from headgate.tables.lake import Lake
 from headgate.tables.materialize import BatchReport, Materializer, TopicView
@@ -320,14 +320,14 @@ class Loop:
                 materializer.forget()
         match request.kind:
             case "replay":
-                return asdict(materializer.replay(view))
+                return asdict(materializer.replay(view, request.asked_by))
             case "mirror":
                 return materializer.mirror(view, bool(request.arguments.get("rebuild")))
             case "rollback" | "plan-rollback":
                 return materializer.rollback(view, _rollback_wanted(request))
             case "accept":
                 what = str(request.arguments["what"])
-                materializer.accept(view, what, request.id)
+                materializer.accept(view, what, request.id, request.asked_by)
                 return {"accepted": what}
         raise InvalidRequest(f"The engine does not know how to {request.kind}.")
 
@@ -355,7 +355,7 @@ class Loop:
             task.schemaless = True
             subject = f"{topic}-value"
             reason = (
-                f"waiting for a schema: register one for subject '{subject}', produce a record that names "
+                f"{WAITING_FOR_SCHEMA}: register one for subject '{subject}', produce a record that names "
                 "one, or enable the table with a --value-format that needs none"
             )
             self._tell(topic, task, TableState.PENDING, reason)
@@ -406,4 +406,4 @@ def _rollback_wanted(request: Request) -> Wanted:
     """Without `records` a plan is asked for."""
     said = request.arguments
     records = Records(said["records"]) if request.kind == "rollback" else None
-    return Wanted(request.id, str(said["to"]), records, str(said.get("asked_by") or ""))
+    return Wanted(request.id, str(said["to"]), records, request.asked_by)

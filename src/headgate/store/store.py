@@ -16,6 +16,8 @@ from headgate.store.database import migrate, open_database, reading
 from headgate.store.snapshots import forget_snapshots
 from headgate.store.sql_objects import retract_topics, watermark_column
 
+# Among a request's arguments: whose it is.
+_ASKED_BY = "asked_by"
 _metadata = sa.MetaData()
 _tables = sa.Table(
     "tables",
@@ -108,6 +110,11 @@ class Request:
     result: Mapping[str, Any]
     created_at: float
 
+    @property
+    def asked_by(self) -> str:
+        """Whose request it is; empty where that is not known."""
+        return str(self.arguments.get(_ASKED_BY) or "")
+
 
 @dataclass(frozen=True)
 class ProcessRecord:
@@ -186,9 +193,10 @@ class Store:
             by_hand = set(connection.execute(sa.select(_declined.c.topic)).scalars())
             return by_hand | retract_topics(connection)
 
-    def ask(self, topic: str, kind: str, arguments: Mapping[str, Any]) -> str:
+    def ask(self, topic: str, kind: str, arguments: Mapping[str, Any], asked_by: str = "") -> str:
         """A request to the engine; its id."""
         found = uuid.uuid4().hex
+        whose = {_ASKED_BY: asked_by} if asked_by else {}
         with self.engine.begin() as connection:
             self._update_table(connection, topic)
             connection.execute(
@@ -196,7 +204,7 @@ class Store:
                     id=found,
                     topic=topic,
                     kind=kind,
-                    arguments=dict(arguments),
+                    arguments={**arguments, **whose},
                     state="waiting",
                     result={},
                     created_at=time.time(),
@@ -232,7 +240,8 @@ class Store:
         with self.engine.begin() as connection:
             mine = _requests.update().where(_requests.c.id == request.id)
             connection.execute(mine.values(state=state, result=dict(result), arguments={}))
-            said = ", ".join(f"{key}: {value}" for key, value in result.items())
+            told = {**result, **({"asked by": request.asked_by} if request.asked_by else {})}
+            said = ", ".join(f"{key}: {value}" for key, value in told.items())
             self._log(connection, request.topic, f"{request.kind} {state}", said)
 
     def set_desired(self, topic: str, desired: str) -> None:
@@ -360,13 +369,26 @@ class Store:
         with self.engine.begin() as connection:
             self._log(connection, subject, kind, message)
 
-    def events(self, subject: str | Collection[str] | None = None, limit: int = 100) -> list[dict[str, Any]]:
-        """The newest first; of one subject, of several, or of all."""
+    def events(
+        self,
+        subject: str | Collection[str] | None = None,
+        limit: int = 100,
+        *,
+        before: int | None = None,
+        text: str | None = None,
+    ) -> list[dict[str, Any]]:
+        """The newest first; of one subject, of several, or of all. `before` is the id of an event; `text` is
+        anywhere in the subject, the kind or the message."""
         query = sa.select(_events).order_by(_events.c.id.desc()).limit(limit)
         if isinstance(subject, str):
             query = query.where(_events.c.subject == subject)
         elif subject is not None:
             query = query.where(_events.c.subject.in_(list(subject)))
+        if before is not None:
+            query = query.where(_events.c.id < before)
+        if text is not None:
+            columns = (_events.c.subject, _events.c.kind, _events.c.message)
+            query = query.where(sa.or_(*(column.icontains(text, autoescape=True) for column in columns)))
         with reading(self.engine) as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 

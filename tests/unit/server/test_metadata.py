@@ -108,6 +108,14 @@ def test_a_catalog_of_ones_own_is_asked_by_spark(client: TestClient, store: Stor
     assert "headgate query" in answer.json()["remedy"]
 
 
+def test_schemas_are_those_of_the_metadata(asked: TestClient) -> None:
+    found = asked.get("/api/v1/tables/orders/schemas").json()
+    assert {one["schema_id"] for one in found["versions"]} == {
+        one["schema-id"] for one in METADATA["schemas"]
+    }
+    assert asked.get("/api/v1/tables/not.yet/schemas").status_code == 404
+
+
 def ids(asked: TestClient, **query: int) -> list[str]:
     found = asked.get("/api/v1/tables/orders/history", params=query).json()
     return [one["snapshot_id"] for one in found["snapshots"]]

@@ -81,6 +81,35 @@ class HistoryAnswer(Shape):
     partition_spec_id: int | None
 
 
+class TableFieldAnswer(Shape):
+    """A field of a schema at any depth; `depth` is 0 for a column."""
+
+    id: int
+    name: str
+    path: str
+    depth: int
+    type: str
+    required: bool
+    identifier: bool = Field(description="Whether it is one of those that tell rows apart.")
+    doc: str | None
+
+
+class TableSchemaAnswer(Shape):
+    """A schema of a table. `committed_at`: of the first snapshot that is kept with it, in milliseconds."""
+
+    schema_id: int
+    committed_at: int | None
+    changes: list[str]
+    fields: list[TableFieldAnswer]
+
+
+class TableSchemasAnswer(Shape):
+    """The schemas of a table, the newest first; `schema_id` is that of the present one."""
+
+    schema_id: int | None
+    versions: list[TableSchemaAnswer]
+
+
 class SnapshotRowAnswer(Shape):
     """A row of `t$snapshots`."""
 

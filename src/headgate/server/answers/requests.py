@@ -111,6 +111,7 @@ class RollbackPlanAnswer(Shape):
     offsets: int
     ranges: list[OffsetRangeAnswer]
     dead_letters: int
+    refused: dict[str, str] = Field(description="What cannot become of the records, and why.")
 
 
 class RolledBackAnswer(Shape):

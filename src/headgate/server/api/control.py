@@ -35,12 +35,19 @@ def control_router(found: Overview) -> APIRouter:
         **answers(list[EventAnswer]),
     )
     def events(
-        access: Asking, subject: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 100
+        access: Asking,
+        subject: str | None = None,
+        text: Annotated[
+            str | None, Query(description="In its subject, kind or message.", max_length=500)
+        ] = None,
+        before: Annotated[int | None, Query(description="Older than this event.", ge=0, le=2**62)] = None,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> list[dict[str, Any]]:
         if access.caller.is_admin:
-            return store.events(subject, limit)
+            return store.events(subject, limit, before=before, text=text)
         subjects = store.event_subjects() if subject is None else [subject]
-        return store.events(found.seen_by(access).subjects(subjects), limit)
+        seen = found.seen_by(access).subjects(subjects)
+        return store.events(seen, limit, before=before, text=text)
 
     @router.get(
         "/query",

@@ -23,6 +23,7 @@ from headgate.export.manifest import moment
 from headgate.export.names import content_type
 from headgate.export.notify import Notifier
 from headgate.export.personal import by_name
+from headgate.export.places import Destinations
 from headgate.export.schedule import bounds, next_time
 from headgate.server.access import Asking, needs
 from headgate.server.answers import answers
@@ -53,6 +54,7 @@ class RunRequest(BaseModel):
 
     start: datetime | None = Field(None, alias="from", description="A time; without offset, in the zone.")
     end: datetime | None = Field(None, alias="to", description="The end, not in it.")
+    whole: bool = Field(False, description="An incremental export begins again with the whole table.")
 
 
 class MailTest(BaseModel):
@@ -71,6 +73,7 @@ class ExportDesk:
         self._settings = runtime.settings
         self._storages = Storages(store.engine)
         self.notifier = notifier_of(runtime, store)
+        self.destinations = destinations_of(runtime, store)
 
     def check(self, name: str, options: ExportOptions) -> None:
         """Raises for what this Headgate cannot carry out."""
@@ -114,8 +117,11 @@ def exports_router(desk: ExportDesk) -> APIRouter:
     def run(name: str, wanted: RunRequest | None = None) -> dict[str, Any]:
         """It is carried out beside its schedule, also while it is paused."""
         options = parse_options(exports.get(name).spec)
-        start, end = period_of(options, wanted or RunRequest())
-        return run_shown(exports.request(name, start.timestamp(), end.timestamp()))
+        asked = wanted or RunRequest()
+        if asked.whole and options.incremental is None:
+            raise InvalidRequest("The export is not incremental: each run is about all that its query gives.")
+        start, end = period_of(options, asked)
+        return run_shown(exports.request(name, start.timestamp(), end.timestamp(), asked.whole))
 
     @router.get(
         "/{name}/runs",
@@ -126,6 +132,17 @@ def exports_router(desk: ExportDesk) -> APIRouter:
     def runs(name: str, limit: int = 50) -> list[dict[str, Any]]:
         exports.get(name)
         return [run_shown(one) for one in exports.runs(name, max(1, min(limit, MOST_RUNS)))]
+
+    @router.get("/{name}/runs/{run}/file", summary="The file of a run", **ADMINS, response_class=FileResponse)
+    def file(name: str, run: str, access: Asking) -> Response:
+        """As it was made; for a file in a store, a redirect to a link of the store."""
+        found = exports.run(run)
+        if found.export != name:
+            raise _no_file("Ask for a run of this export (`headgate export history`).")
+        answer = _file_of(found, desk.destinations)
+        access.note_records()
+        exports.file_downloaded(run, access.caller.name)
+        return answer
 
     @router.post("/{name}/pause", summary="Make no more runs", **ADMINS, **answers(ExportAnswer))
     def pause(name: str) -> dict[str, Any]:
@@ -194,27 +211,29 @@ def files_router(runtime: Runtime, store: Store) -> APIRouter:
     @router.get(PATH + "{token}")
     def file(token: str, request: Request) -> Response:
         run = exports.run(links.run_of(token))
-        address = str(run.detail.get("file", ""))
-        if run.state not in (RunState.WRITTEN, RunState.DONE, RunState.FAILED) or not address:
-            raise _no_file()
-        headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-        options, path = parse_options(run.spec), Path(address)
-        answer: Response
-        if options.storage is not None:
-            answer = RedirectResponse(destinations.link(options, address), headers=headers)
-        elif path.is_file():
-            kind = content_type(path.name)
-            answer = FileResponse(path, media_type=kind, filename=path.name, headers=headers)
-        else:
-            raise _no_file()
+        answer = _file_of(run, destinations)
         exports.link_used(run.id, request.client.host if request.client else "an unknown address")
         return answer
 
     return router
 
 
-def _no_file() -> NotFound:
-    return NotFound("The file of this link is not there any more.", "Ask for another run.")
+def _file_of(run: RunRecord, destinations: Destinations) -> Response:
+    """The file that a run has made, or where its store has it."""
+    address = str(run.detail.get("file", ""))
+    if run.state not in (RunState.WRITTEN, RunState.DONE, RunState.FAILED) or not address:
+        raise _no_file()
+    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+    options, path = parse_options(run.spec), Path(address)
+    if options.storage is not None:
+        return RedirectResponse(destinations.link(options, address), headers=headers)
+    if not path.is_file():
+        raise _no_file()
+    return FileResponse(path, media_type=content_type(path.name), filename=path.name, headers=headers)
+
+
+def _no_file(remedy: str = "Ask for another run.") -> NotFound:
+    return NotFound("The file of this run is not there any more.", remedy)
 
 
 def period_of(options: ExportOptions, wanted: RunRequest) -> tuple[datetime, datetime]:
@@ -285,6 +304,7 @@ def run_shown(run: RunRecord) -> dict[str, Any]:
         "attempts": run.attempts,
         "retry_at": run.retry_at if run.retry_at > time.time() else None,
         **{name: detail.get(name) for name in figures},
+        "since": (detail.get("increment") or {}).get("since"),
         "unrepeatable": detail.get("unrepeatable", []),
         "warnings": detail.get("warnings", []),
         "told": told,

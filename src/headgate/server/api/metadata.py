@@ -10,10 +10,11 @@ from headgate.access import Role
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.history import history_rows, ref_rows, snapshot_rows, table_history
 from headgate.catalog.manifests import file_rows, manifest_rows, partition_rows
+from headgate.catalog.schemas import schema_versions
 from headgate.errors import CatalogUnavailable, InvalidRequest, NotFound
 from headgate.server.access import needs
 from headgate.server.answers import answers
-from headgate.server.answers.metadata import HistoryAnswer, MetadataAnswer
+from headgate.server.answers.metadata import HistoryAnswer, MetadataAnswer, TableSchemasAnswer
 from headgate.store import Store
 from headgate.store.snapshots import SnapshotIndex
 
@@ -119,6 +120,16 @@ def metadata_router(store: Store, lake: LakeMetadata | None, namespace: str) -> 
                 return file_rows(found, content)
             case MetadataKind.MANIFESTS:
                 return manifest_rows(found, content)
+
+    @router.get(
+        "/{topic}/schemas",
+        summary="A table's schemas",
+        **needs(Role.READER, "table"),
+        **answers(TableSchemasAnswer),
+    )
+    def schemas(topic: str) -> dict[str, Any]:
+        """Those that are kept, the newest first: each field with its id, and what each version changed."""
+        return schema_versions(read(topic)[0])
 
     return router
 

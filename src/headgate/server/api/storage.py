@@ -136,6 +136,13 @@ def storage_router(desk: StorageDesk) -> APIRouter:
             "catalogs": _catalogs(store, name),
         }
 
+    @router.post("/{name}/test", summary="Try a place", **ADMINS, **answers(StorageAnswer))
+    def test(name: str) -> dict[str, Any]:
+        """As when it was named: an object is written, read, listed and removed there."""
+        place = integrations.get(name)
+        probe(place)
+        return _shown(place)
+
     @router.delete("/{name}", summary="Forget a place that has no tables", **ADMINS, **answers(StorageAnswer))
     def remove(name: str) -> dict[str, Any]:
         """What lies there stays there."""

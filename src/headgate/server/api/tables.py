@@ -136,7 +136,9 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
         if accept not in (None, *ACCEPTABLE):
             raise InvalidRequest(f"'{accept}' cannot be accepted.", f"Say {' or '.join(ACCEPTABLE)}.")
         # First the request: the engine must find it when it takes the table up.
-        asked = {} if accept is None else {"request": store.ask(topic, "accept", {"what": accept})}
+        asked = {}
+        if accept is not None:
+            asked = {"request": store.ask(topic, "accept", {"what": accept}, access.caller.name)}
         store.set_desired(topic, "enabled")
         return show(topic) | asked
 
@@ -147,7 +149,7 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
         **needs(Role.WRITER, "table"),
         **answers(AskedAnswer, 202),
     )
-    def replay(topic: str) -> dict[str, Any]:
+    def replay(topic: str, access: Asking) -> dict[str, Any]:
         """Those that can be read now are put into the table, once; the request tells how many."""
         record = store.table(topic)
         _not_ending(record)
@@ -161,7 +163,7 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
                 f"Table '{topic}' is suspended and takes no rows.",
                 f"Resume it: `headgate table resume {topic}`.",
             )
-        return {"request": store.ask(topic, "replay", {})}
+        return {"request": store.ask(topic, "replay", {}, access.caller.name)}
 
     @router.get(
         "/{topic}/requests/{request_id}",
