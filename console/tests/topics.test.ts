@@ -2,6 +2,8 @@ import { expect, test } from "vitest";
 import { ApiError } from "@/api/client";
 import { KEPT_MESSAGES, tailAfter, type TailState } from "@/api/tail";
 import { withRates, type Message, type TopicSummary } from "@/api/topics";
+import { parseExact } from "@/api/ask";
+import { conditionSql } from "@/pages/topics/Condition";
 import { favourites, toggleFavourite } from "@/lib/favourites";
 
 const topic = (id: string, records: number | null, rate: number | null = null): TopicSummary => ({
@@ -49,4 +51,12 @@ test("favourites are kept in the browser", () => {
   toggleFavourite("orders");
   expect([...favourites.get()]).toEqual(["payments"]);
   expect(localStorage.getItem("headgate.favourite-topics")).toBe('["payments"]');
+});
+
+test("a condition cannot get out of its brackets by a comment, nor a name out of its quotes", () => {
+  expect(conditionSql("a`b", "x = 1 -- all")).toBe("SELECT * FROM `a``b` WHERE (\nx = 1 -- all\n) LIMIT 100");
+});
+
+test("rows of a query have their whole numbers to the digit", () => {
+  expect(parseExact('{"op": "insert", "row": {"id": 9007199254740993, "small": 7}}').row).toEqual({ id: "9007199254740993", small: 7 });
 });

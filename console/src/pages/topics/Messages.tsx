@@ -7,6 +7,7 @@ import { SearchField, Select } from "@/components/Form";
 import { EmptyState, ErrorNotice, Notice, Spinner } from "@/components/Notices";
 import { formatCount, plural } from "@/lib/format";
 import { useSearchParam } from "@/lib/search";
+import { Condition } from "./Condition";
 import { MessageList } from "./MessageList";
 
 const STARTS = [
@@ -15,6 +16,7 @@ const STARTS = [
   { value: "offset", label: "From an offset" },
   { value: "time", label: "From a time" },
   { value: "live", label: "Live" },
+  { value: "sql", label: "By a SQL condition" },
 ] as const;
 
 type Start = (typeof STARTS)[number]["value"];
@@ -41,23 +43,27 @@ export function Messages({ name, partitions }: Props) {
     <div className="table-frame">
       <div className="table-tools">
         <Select<Start> aria-label="Where to begin" value={start} onChange={setStart} options={STARTS} />
-        <Select
-          aria-label="Partition"
-          value={needed === undefined ? "" : String(needed)}
-          onChange={setPartition}
-          options={[
-            ...(start === "offset" ? [] : [{ value: "", label: "All partitions" }]),
-            ...partitions.map((one) => ({ value: String(one), label: `Partition ${one}` })),
-          ]}
-        />
+        {start !== "sql" && (
+          <Select
+            aria-label="Partition"
+            value={needed === undefined ? "" : String(needed)}
+            onChange={setPartition}
+            options={[
+              ...(start === "offset" ? [] : [{ value: "", label: "All partitions" }]),
+              ...partitions.map((one) => ({ value: String(one), label: `Partition ${one}` })),
+            ]}
+          />
+        )}
         {start === "offset" && (
           <Committed label="Offset" type="text" inputMode="numeric" pattern="[0-9]*" value={offset} onCommit={setOffset} />
         )}
         {start === "time" && <Committed label="Time" type="datetime-local" step="1" value={time} onCommit={setTime} />}
         {start === "live" && <Select aria-label="The brake" value={brake} onChange={setBrake} options={BRAKES} />}
-        <Filter value={text} onCommit={setText} />
+        {start !== "sql" && <Filter value={text} onCommit={setText} />}
       </div>
-      {start === "live" ? (
+      {start === "sql" ? (
+        <Condition name={name} />
+      ) : start === "live" ? (
         <Live name={name} partition={chosen} text={text} most={Number(brake) || 20} />
       ) : (
         <Pages
