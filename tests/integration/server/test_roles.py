@@ -27,9 +27,14 @@ SCHEMA = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "
 ROLES = ("reader", "writer", "admin")
 # Of each route, in `make test` and in a soak.
 EXAMPLES = 50 if os.environ.get("HEADGATE_SOAK") == "1" else 2
-# What asks Kafka for any number of partitions, or a store at any address; queries need a driver, and there is
-# none here.
-ELSEWHERE = {("post", "/api/v1/topics"), ("post", "/api/v1/storage")}
+# What asks Kafka for any number of partitions, or a store at any address; whose failures lock this address
+# out in the end; what does not end. Queries need a driver, and there is none here.
+ELSEWHERE = {
+    ("post", "/api/v1/topics"),
+    ("post", "/api/v1/storage"),
+    ("post", "/api/v1/session"),
+    ("get", "/api/v1/live"),
+}
 
 
 @dataclass(frozen=True)
