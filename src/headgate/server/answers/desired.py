@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from headgate.model import TableState
 from headgate.server.answers.shape import Shape
 from headgate.server.answers.status import AddressesAnswer
+from headgate.store import IntegrationState
 
 
 class ChangeAnswer(Shape):
@@ -85,6 +86,29 @@ class WorldTableAnswer(Shape):
     location: str | None
 
 
+class WorldStorageAnswer(Shape):
+    """A place that a world has named."""
+
+    name: str
+    uri: str
+
+
+class WorldCatalogAnswer(Shape):
+    """An outside catalog of a world."""
+
+    name: str
+    type: str
+    state: IntegrationState
+
+
+class WorldClientAnswer(Shape):
+    """A live credential that sees something of a world."""
+
+    name: str
+    client_id: str
+    grants: list[str]
+
+
 class WorldAnswer(Shape):
     """What a world has made, and where it is."""
 
@@ -95,9 +119,11 @@ class WorldAnswer(Shape):
     topics: list[str]
     statements: list[str]
     tables: list[WorldTableAnswer]
-    storage: list[str]
-    catalogs: list[str]
+    storage: list[WorldStorageAnswer]
+    catalogs: list[WorldCatalogAnswer]
+    exports: list[str]
     generators: list[str]
+    clients: list[WorldClientAnswer]
 
 
 # What runs now, as a file says it: by kind and name, and the world's name.
