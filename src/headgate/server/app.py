@@ -131,13 +131,14 @@ def create_app(
         generators_router(Generators(store.engine)),
     )
     check_declared(routers)
+    # Routes are tried in their order: engines ask the catalog and the registry with every batch.
+    for path, router in (mounts or {}).items():
+        app.include_router(router, prefix=path)
     for router in routers:
         app.include_router(router, prefix=API, responses=RESPONSES)
     if gate.sessions is not None:
         app.include_router(signin_router(gate.sessions))
     app.include_router(files_router(runtime, store))
-    for path, router in (mounts or {}).items():
-        app.include_router(router, prefix=path)
     app.include_router(operations_router(found, {"store": store.tables, **(checks or {})}, instance))
     return app
 
