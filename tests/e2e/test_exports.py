@@ -6,7 +6,11 @@ The file is, to its last byte, what plain Python computes from the generator's s
 import csv
 import io
 import os
+import random
 import shutil
+import signal
+import subprocess
+import time
 from base64 import urlsafe_b64encode
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -17,6 +21,7 @@ from zoneinfo import ZoneInfo
 
 import duckdb
 import httpx
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pytest
@@ -53,6 +58,8 @@ COLUMNS = (
     "phone",
     "country",
 )
+# Comma, double quotes, UTF-8, from the first line; what each column is.
+CSV_FILTER = "Text - txt - csv (StarCalc):44,34,76,1,{}"
 # The story begins on the first of January 2025, a Wednesday: its week is over on the sixth.
 EXPORT: dict[str, Any] = {
     "sql": f"SELECT {', '.join(COLUMNS)} FROM clean_sales WHERE happened_at >= :from AND happened_at < :to",
@@ -182,6 +189,8 @@ def check_readers(file: Path) -> None:
     )
     by_arrow = arrow_csv.read_csv(file, convert_options=texts)
     assert [list(row.values()) for row in by_arrow.to_pylist()] == rows
+    by_pandas = pd.read_csv(file, dtype=str, keep_default_na=False)
+    assert (list(by_pandas.columns), by_pandas.to_numpy().tolist()) == (list(COLUMNS), rows)
     connection = duckdb.connect()
     by_duckdb = connection.execute("SELECT * FROM read_csv(?, all_varchar = true)", [str(file)]).fetchall()
     assert [[value or "" for value in row] for row in by_duckdb] == rows
@@ -222,11 +231,14 @@ def check_mail(stack: Stack, run: dict[str, Any]) -> None:
 def test_what_is_masked_is_nowhere(world: Stack) -> None:
     customers = {record.value["customer"]["customer_id"] for record in Sales(SEED).records(200)}
     mails = {record.value["customer"]["contact"]["email"] for record in Sales(SEED).records(200)}
-    places = [*(world.data / "exports").rglob("*"), world.data / "logs" / "export.log"]
+    places = [*(world.data / "exports").rglob("*"), *(world.data / "logs").glob("*.log")]
     texts = [path.read_bytes() for path in places if path.is_file()]
     texts += [content for _, content in world.mails.taken]
-    texts += [world.run("export", "history", NAME, "--json").stdout.encode()]
-    assert len(texts) > 6
+    for asked in (["history", NAME], ["show", NAME], ["list"]):
+        texts += [world.run("export", *asked, "--json").stdout.encode()]
+    api, events = f"{world.runtime.api}/exports/{NAME}/runs", world.store.events(f"export {NAME}")
+    texts += [httpx.get(api, trust_env=False, verify=False).content, repr(events).encode()]
+    assert len(texts) > 12
     for canary in (*customers, *mails, PEPPER):
         assert not [text for text in texts if canary.encode() in text], canary
 
@@ -276,6 +288,50 @@ def test_a_test_mail_says_what_the_server_said(world: Stack) -> None:
     assert "refuses mail for gone@example.org: 550 nobody here" in done.stderr
 
 
+def test_a_spreadsheet_reads_the_rows_of_both_formats(world: Stack, tmp_path: Path) -> None:
+    office = shutil.which("soffice")
+    if office is None:
+        pytest.skip("there is no LibreOffice on this machine")
+    book = Path(definition_run(world, "book", tmp_path, format="xlsx")["file"])
+    plain = Path(next(run for run in runs(world) if run["rows"])["file"])
+    events = {record.value["event_id"]: record.value for record in Sales(SEED).records(EVENTS)}
+    expected = [plain_row(events[event_id]) for event_id in sorted(events)]
+    texts = [["" if value is None else str(value) for value in row] for row in expected]
+    assert converted(office, book, tmp_path) == [list(COLUMNS), *texts]
+    neutralized = [[neutral(value) for value in row] for row in texts]
+    assert (
+        converted(
+            office,
+            plain,
+            tmp_path,
+            "--infilter=" + CSV_FILTER.format("/".join(f"{n}/2" for n in range(1, len(COLUMNS) + 1))),
+        )[1:]
+        == neutralized
+    )
+    by_pandas = pd.read_excel(book, dtype=str, keep_default_na=False)
+    assert [row[:6] for row in by_pandas.to_numpy().tolist()] == [row[:6] for row in texts]
+    world.run("export", "remove", "book")
+
+
+def definition_run(stack: Stack, name: str, folder: Path, **said: Any) -> dict[str, Any]:
+    """A run about the week of an export that is the week's but for what is said."""
+    wanted = {**EXPORT, "mail": None, **said}
+    (folder / f"{name}.yaml").write_text(yaml.safe_dump(wanted))
+    stack.run("export", "create", name, "--definition", str(folder / f"{name}.yaml"))
+    done: dict[str, Any] = stack.json("export", "run", name, "--from", "2024-12-30", "--to", "2025-01-06")
+    return done
+
+
+def converted(office: str, file: Path, folder: Path, *options: str) -> list[list[str]]:
+    """The rows of a file as LibreOffice reads them, cells as they are shown."""
+    out = folder / "converted"
+    command = [office, f"-env:UserInstallation=file://{folder}/office", "--headless", *options]
+    command += ["--convert-to", "csv:" + CSV_FILTER.format(""), "--outdir", str(out), str(file)]
+    subprocess.run(command, check=True, capture_output=True, timeout=600)
+    with (out / f"{file.stem}.csv").open(newline="") as content:
+        return list(csv.reader(content))
+
+
 @pytest.mark.soak
 def test_memory_does_not_follow_the_rows(world: Stack) -> None:
     """Each event many times over; both runs by the same process."""
@@ -292,25 +348,65 @@ def test_memory_does_not_follow_the_rows(world: Stack) -> None:
         status = Path(f"/proc/{world.store.process('export').pid}/status").read_text()
         peaks.append(int(status.partition("VmHWM:")[2].split()[0]))
         world.run("export", "remove", f"times{times}")
+    print(f"memory: {peaks} KiB at {[EVENTS * times for times in (few, many)]} rows")
     assert peaks[1] <= 1.2 * peaks[0], peaks
 
 
 @pytest.mark.soak
 def test_a_killed_run_ends_with_one_file_of_the_same_bytes_and_one_message_id(world: Stack) -> None:
     expected = expected_bytes()
-    places = [*KILLS, *ALL_KILLS] * 3 if SOAK else list(KILLS)
+    places = [*KILLS, *ALL_KILLS] * 2 if SOAK else list(KILLS)
     for place in places:
         run = killed_at(world, place)
-        file = Path(run["file"])
-        assert file.read_bytes() == expected, place
-        same = [
-            one.name for one in file.parent.iterdir() if one.name.startswith((file.name, f".{file.name}"))
-        ]
-        assert sorted(same) == [file.name, f"{file.name}.manifest.json"], place
-        mails = mails_of(world, run)
-        assert len({str(mail["Message-ID"]) for mail in mails}) == 1, place
         # Another mail only where the kill fell between the server's word and our record of it.
-        assert len(mails) == (2 if place == "export-mailed" else 1), place
+        check_killed(world, run, expected, 2 if place == "export-mailed" else 1, place)
+    chance, times = random.Random(SEED), 10 if SOAK else 1
+    for number in range(times):
+        run, mails = killed_at_random(world, chance)
+        check_killed(world, run, expected, mails, f"random {number}")
+    print(f"killed {len(places)} times at its steps and {times} times at random")
+
+
+def check_killed(stack: Stack, run: dict[str, Any], expected: bytes, count: int, place: str) -> None:
+    file = Path(run["file"])
+    assert file.read_bytes() == expected, place
+    same = [one.name for one in file.parent.iterdir() if one.name.startswith((file.name, f".{file.name}"))]
+    assert sorted(same) == [file.name, f"{file.name}.manifest.json"], place
+    mails = mails_of(stack, run)
+    assert len({str(mail["Message-ID"]) for mail in mails}) == 1, place
+    assert len(mails) == count, place
+
+
+def killed_at_random(stack: Stack, chance: random.Random) -> tuple[dict[str, Any], int]:
+    """A run whose process is killed at any time while it goes on, and how many mails there are to be."""
+    exports = Exports(stack.store.engine)
+    while True:
+        wait_for("the process of exports", lambda: stack.store.process("export").state == "ready", 120)
+        pid = stack.store.process("export").pid
+        asked = stack.json("export", "run", NAME, "--from", "2024-12-30", "--to", "2025-01-06", "--no-wait")
+        wait_for("the run", lambda run=asked["id"]: exports.run(run).started_at, 60)  # type: ignore[misc]
+        time.sleep(chance.uniform(0.0, longest_of(exports)))
+        missed = exports.run(asked["id"]).ended_at is not None
+        if not missed:
+            os.kill(pid, signal.SIGKILL)
+            # What the mail server had in hand is taken; who goes on takes longer to start.
+            time.sleep(0.3)
+            at_kill = exports.run(asked["id"])
+            unrecorded = bool(mails_of(stack, asked)) and not at_kill.detail.get("told")
+        run = ended(stack, NAME, asked["id"], 240)
+        assert run["state"] == "Done", run
+        if not missed:
+            return run, 1 + unrecorded
+
+
+def longest_of(exports: Exports) -> float:
+    """Seconds that the runs took which were not killed."""
+    took = [
+        run.ended_at - run.started_at
+        for run in exports.runs(NAME)
+        if run.ended_at and run.started_at and run.slot.startswith("schedule")
+    ]
+    return max(took)
 
 
 def killed_at(stack: Stack, place: str) -> dict[str, Any]:
@@ -325,3 +421,22 @@ def killed_at(stack: Stack, place: str) -> dict[str, Any]:
     assert not (folder / place).exists(), f"it was not killed at {place}"
     assert stack.store.process("export").instance != before, place
     return run
+
+
+def test_what_is_new_since_the_run_before_is_exported_once(world: Stack, tmp_path: Path) -> None:
+    """The last of this file: it adds to the table."""
+    sql = f"SELECT {', '.join(COLUMNS)} FROM clean_sales"
+    first = definition_run(world, "news", tmp_path, sql=sql, incremental="clean_sales", file_name="{run}")
+    again = world.json("export", "run", "news")
+    assert [run["rows"] for run in (first, again)] == [EVENTS, 0]
+    world.run("datagen", "sales", "--limit", "500", "--seed", str(SEED + 1))
+    events = {record.value["event_id"] for record in Sales(SEED).records(EVENTS)}
+    added = {record.value["event_id"] for record in Sales(SEED + 1).records(500)} - events
+    names: list[str] = []
+    deadline = time.monotonic() + 240
+    while len(names) < len(added) and time.monotonic() < deadline:
+        run = world.json("export", "run", "news")
+        with Path(run["file"]).open(newline="") as content:
+            names += [row["event_id"] for row in csv.DictReader(content)]
+    assert sorted(names) == sorted(added)
+    world.run("export", "remove", "news")

@@ -100,6 +100,7 @@ def table_history(metadata: Metadata) -> dict[str, Any]:
     ]
     return {
         "snapshots": entries,
+        "total": len(entries),
         "format_version": metadata.get("format-version"),
         **storage(metadata),
         "partition_specs": [_spec(metadata, spec) for spec in metadata.get("partition-specs") or []],
@@ -122,6 +123,7 @@ def _entry(metadata: Metadata, snapshot: Metadata, parent: Metadata | None) -> d
     before = None if parent is None else _numbers(_summary(parent), _TOTALS)
     return {
         "snapshot_id": str(snapshot["snapshot-id"]),
+        "sequence": int(snapshot.get("sequence-number") or 0),
         "parent_id": _id(snapshot.get("parent-snapshot-id")),
         "committed_at": snapshot["timestamp-ms"],
         "operation": summary.get("operation"),

@@ -34,7 +34,7 @@ def create(
     period: Annotated[str | None, typer.Option(help="day, week, month or schedule.")] = None,
     schedule: Annotated[str | None, typer.Option(help="Cron: '0 6 * * 1'.")] = None,
     zone: Annotated[str | None, typer.Option(help="A time zone, as Europe/Oslo.")] = None,
-    file_format: Annotated[str | None, typer.Option("--format", help="csv, jsonl or parquet.")] = None,
+    file_format: Annotated[str | None, typer.Option("--format", help="csv, jsonl, parquet or xlsx.")] = None,
     compression: Annotated[str | None, typer.Option(help="none, gzip or zstd.")] = None,
     folder: Annotated[str | None, typer.Option(help="Below the folder of exports.")] = None,
     mail: Annotated[
@@ -155,12 +155,16 @@ def run(
         str | None, typer.Option("--from", metavar="TIME", help="With --to: what it is about.")
     ] = None,
     end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="The end, not in it.")] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="An incremental export begins again with the whole table.")
+    ] = False,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Return as soon as it is asked for.")] = False,
     data: DataOption = None,
     json: JsonOption = False,
 ) -> None:
     """Run an export now, about its last whole period or about a time that is said."""
-    wanted = {key: value for key, value in (("from", start), ("to", end)) if value is not None}
+    said: dict[str, Any] = {"from": start, "to": end, "whole": whole or None}
+    wanted = {key: value for key, value in said.items() if value is not None}
     with connect(data) as client:
         found = client.post("exports", name, "run", body=wanted)
         if not no_wait:

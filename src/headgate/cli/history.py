@@ -23,8 +23,7 @@ def history(
 ) -> None:
     """What each snapshot that is kept did: rows, files, bytes, offsets, columns."""
     with connect(data) as client:
-        found = client.get("tables", topic, "history")
-    found["snapshots"] = found["snapshots"][:limit]
+        found = client.get("tables", topic, "history", limit=limit)
     if json:
         print_json(found)
         return

@@ -12,12 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from headgate.errors import ConfigError, InvalidRequest
 from headgate.export.names import check_template
 from headgate.export.schedule import DEFAULT_SCHEDULES, Period, check_schedule
-from headgate.export.sql import check_sql
+from headgate.export.sql import check_incremental, check_sql
 from headgate.options import parse_duration
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 ADDRESS = re.compile(r"[^@\s<>,;\"]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
-Format = Literal["csv", "jsonl", "parquet"]
+Format = Literal["csv", "jsonl", "parquet", "xlsx"]
 MaskKind = Literal["hash", "token", "email", "phone", "partial", "redact", "year", "month"]
 # None of them is in a number, a time, Base64 or a word for a truth value.
 DELIMITERS = ",;|^~!#%&*$\t"
@@ -110,6 +110,9 @@ class ExportFields(_Said):
     schedule: str | None = Field(None, description="A cron expression of five fields, in the zone.")
     zone: str = "UTC"
     catch_up: Literal["all", "last", "none"] = Field("all", description="Which missed runs are made.")
+    incremental: str | None = Field(
+        None, min_length=1, description="A table of the query: what was committed since the run before."
+    )
     retries: int = Field(5, ge=0, le=100, description="How often a run that failed is tried again.")
     order_by: list[str] = Field(default_factory=list, description="Columns that rows are ordered by first.")
     columns: list[str] | None = Field(None, min_length=1, description="Those that may leave, and no others.")
@@ -127,6 +130,9 @@ class ExportFields(_Said):
     keep_for: str | None = Field(None, description="How long its files are kept.")
     mail: Mail | None = None
     webhook: Webhook | None = None
+    apprise: list[str] = Field(
+        default_factory=list, max_length=20, description="Names of secrets, each an URL of Apprise."
+    )
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
@@ -143,6 +149,8 @@ class ExportFields(_Said):
         check_folder(self.folder)
         if self.format == "parquet" and self.compression == "gzip":
             raise ValueError("parquet is compressed inside: by zstd, or none")
+        if self.format == "xlsx" and self.compression != "none":
+            raise ValueError("xlsx is compressed inside, always the same way; leave compression out")
         _ = self.hold_for, self.kept_for
         codecs.lookup(self.codec)
         return self
@@ -168,7 +176,8 @@ class ExportFields(_Said):
     def secrets(self) -> frozenset[str]:
         """The names of all secrets that a run takes."""
         masks = {mask.secret for mask in self.masks.values() if mask.secret is not None}
-        return frozenset(masks | ({self.webhook.secret} if self.webhook is not None else set()))
+        hooks = {self.webhook.secret} if self.webhook is not None else set()
+        return frozenset(masks | hooks | set(self.apprise))
 
 
 class ExportOptions(ExportFields):
@@ -181,6 +190,12 @@ class ExportOptions(ExportFields):
     def _can_be_run(cls, sql: str) -> str:
         check_sql(sql)
         return sql
+
+    @model_validator(mode="after")
+    def _can_be_incremental(self) -> Self:
+        if self.incremental is not None:
+            check_incremental(self.sql, self.incremental)
+        return self
 
     def to_dict(self) -> dict[str, Any]:
         """In plain values, without what is a default."""

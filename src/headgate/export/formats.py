@@ -54,6 +54,9 @@ class Encoder(ABC):
     def end(self) -> None:
         """After the last row."""
 
+    def abandon(self) -> None:  # noqa: B027 - most have nothing to let go of
+        """After a failure: what was written is thrown away."""
+
 
 class CsvEncoder(Encoder):
     """RFC 4180, whole columns at a time."""
@@ -179,10 +182,3 @@ class ParquetEncoder(Encoder):
         self._writer.write_table(table.slice(0, rows), row_group_size=rows)
         self._waiting = table.slice(rows).to_batches()
         self._rows -= rows
-
-
-ENCODERS: dict[str, type[CsvEncoder | JsonEncoder | ParquetEncoder]] = {
-    "csv": CsvEncoder,
-    "jsonl": JsonEncoder,
-    "parquet": ParquetEncoder,
-}

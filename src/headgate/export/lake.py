@@ -1,7 +1,9 @@
 """Tables of the catalog as exports need them: the snapshot that is current, and a tag that holds it."""
 
+import json
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -10,12 +12,38 @@ import httpx
 from headgate.catalog.client import VIEW_ALL, VIEW_HEADER
 from headgate.errors import CatalogUnavailable, InvalidRequest, NotFound, TransientError
 from headgate.export.sql import TableName
+from headgate.model import DEAD_LETTERS_KEY, MANAGED_KEY
 
 SECONDS = 30.0
 SEPARATOR = "\x1f"
 # A tag that is set by others in between is looked at again.
 TRIES = 5
 LOOK_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column of a snapshot; `type` is Iceberg's, as JSON."""
+
+    id: int
+    name: str
+    type: str
+
+    @property
+    def is_nested(self) -> bool:
+        return self.type.startswith("{")
+
+
+@dataclass(frozen=True)
+class SnapshotState:
+    """What a snapshot of a table is: `sequence` counts the table's commits. Headgate materializes a topic in
+    it, if `is_materialized`."""
+
+    table_uuid: str
+    is_materialized: bool
+    format_version: int
+    sequence: int
+    columns: tuple[TableColumn, ...]
 
 
 class CatalogTables:
@@ -37,6 +65,14 @@ class CatalogTables:
         if current is None or current == -1:
             raise TransientError(f"Table '{table}' has no rows yet.", "The run is tried again.")
         return int(current)
+
+    def state(self, table: TableName, snapshot: int) -> SnapshotState | None:
+        """None where the snapshot is gone."""
+        metadata = self._metadata(table)
+        for one in metadata.get("snapshots") or ():
+            if one["snapshot-id"] == snapshot:
+                return _state(metadata, one)
+        return None
 
     def hold(self, table: TableName, tag: str, snapshot: int, seconds: float) -> bool:
         """A tag on a snapshot, which keeps its files for so long. False when the snapshot is gone."""
@@ -106,6 +142,26 @@ class CatalogTables:
         except httpx.TransportError as error:
             reason = str(error) or type(error).__name__
             raise CatalogUnavailable(f"The catalog does not answer: {reason}.") from error
+
+
+def _state(metadata: Mapping[str, Any], snapshot: Mapping[str, Any]) -> SnapshotState:
+    schema_id = snapshot.get("schema-id", metadata["current-schema-id"])
+    (schema,) = [one for one in metadata["schemas"] if one["schema-id"] == schema_id]
+    columns = (
+        TableColumn(int(field["id"]), str(field["name"]), _type(field["type"])) for field in schema["fields"]
+    )
+    properties = metadata.get("properties") or {}
+    return SnapshotState(
+        str(metadata["table-uuid"]),
+        properties.get(MANAGED_KEY) == "true" and properties.get(DEAD_LETTERS_KEY) != "true",
+        int(metadata["format-version"]),
+        int(snapshot.get("sequence-number") or 0),
+        tuple(columns),
+    )
+
+
+def _type(said: Any) -> str:
+    return said if isinstance(said, str) else json.dumps(said, sort_keys=True)
 
 
 def _set(tag: str, snapshot: int, seconds: float) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from headgate.embedded.entry import enter, stop_on_signal
 from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import ENGINE_KEY, EXPORT_KEY, QUERY_KEY, secret
 from headgate.errors import ConfigError
+from headgate.export.incremental import kind_of
 from headgate.export.lake import CatalogTables
 from headgate.export.links import Links, address_of
 from headgate.export.mail import Mailer
@@ -61,6 +62,8 @@ def make_service(runtime: Runtime, store: Store, stop: threading.Event) -> Expor
         settings.secret,
         destinations_of(runtime, store).of,
         settings.namespace,
+        lambda table: kind_of(store, settings.namespace, table),
+        exports.last_increment,
     )
     notifier = notifier_of(runtime, store)
     home = hashlib.sha256(secret(runtime.data, EXPORT_KEY).encode()).hexdigest()[:16]

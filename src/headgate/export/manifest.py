@@ -55,10 +55,19 @@ def manifest_of(
         "query": options.sql,
         # As text: JSON's readers round numbers of this size.
         "snapshots": {table: str(snapshot) for table, snapshot in sorted(detail["snapshots"].items())},
+        **_increment(detail),
         "repeatable": not detail["unrepeatable"],
         "unrepeatable": detail["unrepeatable"],
         "warnings": detail["warnings"],
     }
+
+
+def _increment(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """Of an incremental export, the snapshot of the run before; None where the whole table was read."""
+    if (found := detail.get("increment")) is None:
+        return {}
+    since = found["since"]
+    return {"since": None if since is None else str(since), "increment": found["number"]}
 
 
 def manifest_text(manifest: Mapping[str, Any]) -> str:

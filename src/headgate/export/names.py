@@ -9,12 +9,13 @@ from headgate.export.schedule import Bounds
 PLACEHOLDERS = ("export", "from", "to", "last", "run")
 _PLACE = re.compile(r"\{([^{}]*)\}")
 _PLAIN = re.compile(r"[A-Za-z0-9._=@+ -]*")
-ENDINGS = {"csv": ".csv", "jsonl": ".jsonl", "parquet": ".parquet"}
+ENDINGS = {"csv": ".csv", "jsonl": ".jsonl", "parquet": ".parquet", "xlsx": ".xlsx"}
 PACKED = {"none": "", "gzip": ".gz", "zstd": ".zst"}
 CONTENT_TYPES = {
     ".csv": "text/csv",
     ".jsonl": "application/x-ndjson",
     ".parquet": "application/vnd.apache.parquet",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     ".gz": "application/gzip",
     ".zst": "application/zstd",
 }

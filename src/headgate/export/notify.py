@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from headgate.export import outlets
 from headgate.export.definition import ExportOptions, Mail
 from headgate.export.links import Links
 from headgate.export.mail import Letter, Mailer, message_id
@@ -17,7 +18,7 @@ from headgate.failpoints import failpoint
 from headgate.store import RunRecord
 
 SENT = "sent"
-WEBHOOK = "webhook"
+WEBHOOK, APPRISE = "webhook", "apprise"
 TOLD, TOLD_FAILURE = "told", "told_failure"
 Record = Callable[[], None]
 
@@ -49,6 +50,14 @@ class Notifier:
             detail["message_id"] = letter.message_id
             self._mail(letter, open_to, told, record)
         self._post(run, options, "written", detail, told, record)
+        if open_outlets(options, told):
+            name = str(detail["file"]).rpartition("/")[2]
+            lines = [
+                f"A file of the export {run.export} is there: {name}, {detail['rows']} rows.",
+                *(f"Note: {warning}." for warning in detail["warnings"]),
+                self._links.make(run.id, self._link_lifetime),
+            ]
+            self._announce(options, f"Export {run.export}: {name}", lines, told, record)
 
     def tell_failed(
         self, run: RunRecord, options: ExportOptions, reason: str, detail: dict[str, Any], record: Record
@@ -64,6 +73,8 @@ class Notifier:
             )
             self._mail(letter, open_to, told, record)
         self._post(run, options, "failed", {**detail, "reason": reason}, told, record)
+        lines = [f"{name}: {value}" for name, value in [*_about(run, options), ("reason", reason)]]
+        self._announce(options, f"Export {run.export} has failed", lines, told, record)
 
     def test(self, name: str, to: Sequence[str], token: str) -> Mapping[str, str]:
         """A mail that says that mails arrive; what was refused, by recipient."""
@@ -110,6 +121,14 @@ class Notifier:
         told[WEBHOOK] = SENT
         record()
 
+    def _announce(
+        self, options: ExportOptions, title: str, lines: Sequence[str], told: dict[str, str], record: Record
+    ) -> None:
+        for name in open_outlets(options, told):
+            outlets.send(name, self._secret(name), title, "\n".join(lines))
+            told[f"{APPRISE} {name}"] = SENT
+            record()
+
     def _written_letter(
         self, run: RunRecord, options: ExportOptions, mail: Mail, detail: Mapping[str, Any]
     ) -> Letter:
@@ -133,6 +152,11 @@ class Notifier:
             None if is_attached else self._links.make(run.id, self._link_lifetime),
             (name, self._content(options, detail["file"])) if is_attached else None,
         )
+
+
+def open_outlets(options: ExportOptions, told: Mapping[str, str]) -> list[str]:
+    """The services that do not know yet."""
+    return [name for name in options.apprise if f"{APPRISE} {name}" not in told]
 
 
 def _about(run: RunRecord, options: ExportOptions) -> list[tuple[str, str]]:

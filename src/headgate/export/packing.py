@@ -30,7 +30,7 @@ class _Pieces(io.RawIOBase):
         return len(piece)
 
 
-class _Even:
+class EvenPieces:
     """Gives on pieces of one size, and what is left at the end."""
 
     def __init__(self, sink: Sink) -> None:
@@ -59,12 +59,12 @@ def packed(out: CountingFile, compression: str) -> Iterator[Sink]:
             with gzip.GzipFile(
                 filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=out, mtime=0
             ) as inner:
-                even = _Even(inner)
+                even = EvenPieces(inner)
                 yield even
                 even.finish()
         case "zstd":
             with pa.CompressedOutputStream(pa.PythonFile(_Pieces(out), mode="w"), "zstd") as stream:
-                even = _Even(stream)
+                even = EvenPieces(stream)
                 yield even
                 even.finish()
         case _:

@@ -6,8 +6,8 @@ with its manifest; then the run is `Written`, and those who wait for it are told
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -18,8 +18,17 @@ import pyarrow as pa
 from headgate.errors import HeadgateError, InvalidRequest, TransientError
 from headgate.export.columns import Column, check_columns, flat_columns, has_fractions, ordering
 from headgate.export.definition import ExportOptions
+from headgate.export.encoders import ENCODERS
 from headgate.export.folder import FileFigures
-from headgate.export.formats import ENCODERS
+from headgate.export.incremental import (
+    CHANGE,
+    Increment,
+    TableKind,
+    checked_kind,
+    next_increment,
+    relation,
+)
+from headgate.export.lake import SnapshotState
 from headgate.export.lease import Lease
 from headgate.export.manifest import manifest_of, manifest_text
 from headgate.export.masks import Masking, key_versions
@@ -30,6 +39,7 @@ from headgate.export.places import Destination
 from headgate.export.schedule import Bounds
 from headgate.export.sql import (
     TableName,
+    at_snapshot,
     bind,
     pin,
     rows_query,
@@ -47,6 +57,9 @@ log = logging.getLogger(__name__)
 PROGRESS_SECONDS = 2.0
 # A run whose snapshots are gone takes others, so often.
 CHOICES = 3
+# In a run's detail: what it is about, of an incremental export; and whether all of the table was asked for.
+INCREMENT, WHOLE_ASKED = "increment", "whole"
+SINCE_SUFFIX = "-since"
 
 
 class Tables(Protocol):
@@ -55,6 +68,8 @@ class Tables(Protocol):
     def exists(self, table: TableName) -> bool: ...
 
     def snapshot(self, table: TableName) -> int: ...
+
+    def state(self, table: TableName, snapshot: int) -> SnapshotState | None: ...
 
     def hold(self, table: TableName, tag: str, snapshot: int, seconds: float) -> bool: ...
 
@@ -73,18 +88,26 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a run needs: tables and rows of the lake, keys by name, where files go, and the cluster
-    whose tables are named without a namespace."""
+    """What a run needs: tables and rows of the lake, keys by name, where files go, the cluster whose tables
+    are named without a namespace, how tables take records, and what the last run of an incremental export was
+    about."""
 
     tables: Tables
     rows: Rows
     secret: Callable[[str], str]
     destination: Callable[[ExportOptions], Destination]
     cluster: str
+    kind: Callable[[TableName], TableKind | None]
+    last_increment: Callable[[str], Mapping[str, Any] | None]
 
 
 def tag_of(run: RunRecord) -> str:
     return f"{EXPORT_TAG}{run.id}"
+
+
+def since_tag_of(run: RunRecord) -> str:
+    """Of the snapshot that the run before has read."""
+    return f"{tag_of(run)}{SINCE_SUFFIX}"
 
 
 def bounds_of(run: RunRecord) -> Bounds:
@@ -116,7 +139,7 @@ class FileRun:
         tables = self._tables()
         snapshots = self._held(tables)
         failpoint("export-held")
-        text = pin(self._bound, self._around.cluster, snapshots)
+        text = pin(self._bound, self._around.cluster, self._relations(snapshots))
         columns = self._columns(text)
         folder = self._around.destination(self._options)
         folder.forget_drafts(self._name)
@@ -127,15 +150,25 @@ class FileRun:
         self._write_manifest(folder, manifest_text(manifest))
         failpoint("export-manifest")
         self.detail["seconds"] = round(time.monotonic() - began, 3)
+        if INCREMENT in self.detail:
+            self.detail[INCREMENT] = {**self.detail[INCREMENT], "done": True}
         self._note(RunState.WRITTEN)
 
     def give_up(self) -> None:
-        """The snapshots of a run that has failed for good need not be held."""
+        """The snapshots of a run that has failed for good need not be held. The next run of an incremental
+        export takes its rows: a file that got its name goes."""
         for table in self._chosen():
             try:
-                self._around.tables.release(table, tag_of(self._run))
+                self._release(table)
             except HeadgateError as error:
                 log.warning("run %s: a tag stays until it expires: %s", self._run.id, error)
+        if INCREMENT in self.detail and "sha256" in self.detail:
+            try:
+                folder = self._around.destination(self._options)
+                if folder.sha256(self._name) == self.detail["sha256"]:
+                    folder.remove(self._name)
+            except HeadgateError as error:
+                log.warning("run %s: its file stays: %s", self._run.id, error)
 
     # -- the snapshots
 
@@ -161,6 +194,8 @@ class FileRun:
                 chosen = {table: self._around.tables.snapshot(table) for table in tables}
                 self.detail["snapshots"] = {str(table): snapshot for table, snapshot in chosen.items()}
                 self.detail["tables"] = [[*table.namespace, table.name] for table in chosen]
+                if (table := self._incremental(chosen)) is not None:
+                    self.detail[INCREMENT] = self._increment(table, chosen[table]).to_dict()
                 self._note(RunState.RUNNING)
                 failpoint("export-chosen")
             seconds = self._options.hold_for.total_seconds()
@@ -168,10 +203,11 @@ class FileRun:
             if all(
                 self._around.tables.hold(table, tag, snapshot, seconds) for table, snapshot in chosen.items()
             ):
+                self._hold_since(chosen, seconds)
                 return chosen
             # Expired before it was held: nothing was written of it yet.
             for table in chosen:
-                self._around.tables.release(table, tag)
+                self._release(table)
             self.detail.pop("tables")
         raise TransientError("The snapshots of its tables expire while they are taken.")
 
@@ -179,12 +215,67 @@ class FileRun:
         names = [TableName(tuple(parts[:-1]), parts[-1]) for parts in self.detail.get("tables") or ()]
         return {table: int(self.detail["snapshots"][str(table)]) for table in names}
 
+    def _release(self, table: TableName) -> None:
+        tables = self._around.tables
+        tables.release(table, tag_of(self._run))
+        if INCREMENT in self.detail:
+            tables.release(table, since_tag_of(self._run))
+
+    # -- what was committed since the run before
+
+    def _incremental(self, tables: Iterable[TableName]) -> TableName | None:
+        """The table that it is about, of an incremental export."""
+        named = [table for table in tables if table.name == self._options.incremental]
+        return named[0] if named else None
+
+    def _increment(self, table: TableName, snapshot: int) -> Increment:
+        state = self._around.tables.state(table, snapshot)
+        if state is None:
+            raise TransientError("The snapshots of its tables expire while they are taken.")
+        kind = checked_kind(table, self._around.kind(table), state)
+        before = self._around.last_increment(self._run.export)
+        known = None if before is None else Increment.from_dict(before)
+        return next_increment(table, snapshot, state, kind.key, known, bool(self.detail.get(WHOLE_ASKED)))
+
+    def _hold_since(self, tables: Iterable[TableName], seconds: float) -> None:
+        """Changes of an upsert table are told from the snapshot of the run before: it is held too, if it is
+        still there."""
+        table = self._incremental(tables)
+        if table is not None:
+            increment = Increment.from_dict(self.detail[INCREMENT])
+            if increment.key and increment.since is not None:
+                self._around.tables.hold(table, since_tag_of(self._run), increment.since, seconds)
+
+    def _relations(self, snapshots: Mapping[TableName, int]) -> dict[TableName, str]:
+        """What the query reads instead of each table."""
+        found = {table: at_snapshot(table, snapshot) for table, snapshot in snapshots.items()}
+        if (table := self._incremental(snapshots)) is not None:
+            tables, increment = self._around.tables, Increment.from_dict(self.detail[INCREMENT])
+            now = tables.state(table, increment.snapshot)
+            if now is None:
+                raise TransientError(f"The snapshot of table '{table}' is not there any more.")
+            before = None if increment.since is None else tables.state(table, increment.since)
+            found[table] = relation(table, increment, now, before)
+        return found
+
+    def _check_change(self, columns: list[Column]) -> None:
+        """Rows of an upsert table say what became of them."""
+        table = self._incremental(self._chosen())
+        if table is None or not Increment.from_dict(self.detail[INCREMENT]).key:
+            return
+        if CHANGE not in [column.name for column in columns]:
+            raise InvalidRequest(
+                f"Rows of the upsert table '{table}' leave without what became of them.",
+                f"Select its column {CHANGE} too: insert, update or delete.",
+            )
+
     # -- the rows
 
     def _columns(self, text: str) -> list[Column]:
         schema = self._around.rows.shape(shape_query(text), self._options.zone, self._who)
         columns = flat_columns(schema)
         check_columns(columns, self._options)
+        self._check_change(columns)
         self.detail["unrepeatable"] = unrepeatable(self._options.sql, has_fractions(columns))
         self.detail["keys"] = key_versions(
             [mask.secret for mask in self._options.masks.values() if mask.secret is not None],
@@ -234,9 +325,11 @@ class FileRun:
         with (
             packed(out, inner) as sink,
             self._around.rows.batches(sql, self._options.zone, self._who) as (schema, batches),
+            ExitStack() as on_failure,
         ):
             encoder = ENCODERS[self._options.format](sink, names, self._options)
             nothing = pa.RecordBatch.from_pylist([], schema=schema)
+            on_failure.callback(encoder.abandon)
             encoder.begin(masking.apply(nothing).schema)
             for batch in batches:
                 suspicion.look(batch)
@@ -250,6 +343,7 @@ class FileRun:
                 failpoint("export-writing")
             self._check_suspicion(suspicion)
             encoder.end()
+            on_failure.pop_all()
         return rows
 
     def _check_suspicion(self, suspicion: Suspicion) -> None:

@@ -57,7 +57,8 @@ class Scheduler:
         if not due:
             return
         made = list(due)
-        if options.catch_up == "last":
+        if options.catch_up == "last" or (options.incremental is not None and options.catch_up == "all"):
+            # One run takes all that was committed since the last.
             made = made[-1:]
         elif options.catch_up == "none":
             made = [at for at in made[-1:] if (now - at).total_seconds() <= PUNCTUAL_SECONDS]

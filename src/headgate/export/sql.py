@@ -133,6 +133,20 @@ def tables_of(text: str, cluster: str) -> tuple[frozenset[TableName], frozenset[
     return frozenset(found), own
 
 
+def check_incremental(text: str, table: str) -> None:
+    """Raises ValueError where a query cannot be about the changes of a table, named as its topic is."""
+    bound = _bound(text, lambda _: "NULL")
+    named = [parts[-1] for _, _, parts in _tables(bound, _tokens(bound))]
+    if named.count(table) != 1:
+        raise ValueError(
+            f"incremental: the query names table '{table}' {named.count(table)} times; name it once"
+        )
+    if bound != text:
+        raise ValueError(
+            "incremental: a run is about what was committed since the one before; leave :from and :to out"
+        )
+
+
 def bind(text: str, bounds: Bounds) -> str:
     """The query with its period in it, as typed literals."""
     moments = {"from": bounds.start, "to": bounds.end}
@@ -143,16 +157,16 @@ def timestamp_literal(at: datetime) -> str:
     return f"TIMESTAMP_LTZ '{at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}Z'"
 
 
-def pin(text: str, cluster: str, snapshots: Mapping[TableName, int]) -> str:
-    """The query with each of its tables at one snapshot. `text` is bound."""
+def at_snapshot(table: TableName, snapshot: int) -> str:
+    """A table as it was, as a relation of SQL."""
+    return f"{'.'.join(map(quoted, [CATALOG, *table.namespace, table.name]))} VERSION AS OF {snapshot:d}"
+
+
+def pin(text: str, cluster: str, relations: Mapping[TableName, str]) -> str:
+    """The query with each of its tables replaced by a relation. `text` is bound."""
     tokens = _tokens(text)
     edits = [
-        _Edit(
-            start,
-            end,
-            f"{'.'.join(map(quoted, [CATALOG, *table.namespace, table.name]))}"
-            f" VERSION AS OF {snapshots[table]:d}{_alias(tokens, end, table)}",
-        )
+        _Edit(start, end, f"{relations[table]}{_alias(tokens, end, table)}")
         for start, end, parts in _tables(text, tokens)
         for table in [_table_name(parts, cluster)]
     ]

@@ -85,7 +85,7 @@ class Maintenance:
             case "erase":
                 where, size = str(said["where"]), settings.target_file_bytes
                 mirror = self._mirror(topic, table)
-                runs = [tag.removeprefix(EXPORT_TAG) for tag in export_tags(table)]
+                runs = {tag.removeprefix(EXPORT_TAG).partition("-")[0] for tag in export_tags(table)}
                 Exports(self._store.engine).note_erasure(runs)
                 return asdict(erase(self._actions, table, topic, where, size, request.id, mirror, asked_by))
             case "tag":

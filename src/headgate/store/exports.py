@@ -129,15 +129,25 @@ class Exports:
             )
         return _run(row)
 
-    def request(self, name: str, start: float, end: float) -> RunRecord:
-        """A run about a time, by request: also of an export that is paused."""
+    def request(self, name: str, start: float, end: float, whole: bool = False) -> RunRecord:
+        """A run about a time, by request: also of an export that is paused. `whole`: an incremental export
+        begins again with the whole table."""
         with self._engine.begin() as connection:
             row = connection.execute(sa.select(_exports).where(_exports.c.name == name)).mappings().first()
             if row is None:
                 raise no_export(name)
-            run_id = self._make(connection, row, Slot(f"request {uuid.uuid4().hex}", start, end))
+            run_id = self._make(connection, row, Slot(f"request {uuid.uuid4().hex}", start, end), whole)
             log_event(connection, subject(name), "run asked for", run_id)
         return self.run(run_id)
+
+    def last_increment(self, name: str) -> Mapping[str, Any] | None:
+        """What the last run of an incremental export was about whose file is there."""
+        number = _runs.c.detail[("increment", "number")].as_integer()
+        is_done = _runs.c.detail[("increment", "done")].as_boolean().is_(True)
+        query = sa.select(_runs.c.detail).where(_runs.c.export == name, is_done).order_by(number.desc())
+        with reading(self._engine) as connection:
+            detail = connection.scalar(query.limit(1))
+        return None if detail is None else dict(detail["increment"])
 
     def counts(self) -> list[tuple[str, str, int]]:
         """By export and state, how many runs there are."""
@@ -201,6 +211,7 @@ class Exports:
         query = (
             sa.select(_runs)
             .where(_runs.c.state.in_([state.value for state in OPEN]), _runs.c.retry_at <= now, ~busy)
+            .where(~_is_behind_another())
             .where(sa.or_(_runs.c.owner.is_(None), _runs.c.leased_until <= now))
             .order_by(_runs.c.period_end, _runs.c.created_at)
             .limit(1)
@@ -271,10 +282,16 @@ class Exports:
             self._change_detail(connection, run_id, pruned=outcome)
 
     def link_used(self, run_id: str, address: str) -> None:
+        self._log_of_run(run_id, "link opened", f"run {run_id}, from {address}")
+
+    def file_downloaded(self, run_id: str, who: str) -> None:
+        self._log_of_run(run_id, "file downloaded", f"run {run_id}, by {who}")
+
+    def _log_of_run(self, run_id: str, kind: str, message: str) -> None:
         with self._engine.begin() as connection:
             export = connection.scalar(sa.select(_runs.c.export).where(_runs.c.id == run_id))
             if export is not None:
-                log_event(connection, subject(export), "link opened", f"run {run_id}, from {address}")
+                log_event(connection, subject(export), kind, message)
 
     # -- within a transaction
 
@@ -298,7 +315,7 @@ class Exports:
         connection.execute(_exports.update().where(mine).values(**values, updated_at=self._clock()))
         return before
 
-    def _make(self, connection: Connection, export: RowMapping, slot: Slot) -> str:
+    def _make(self, connection: Connection, export: RowMapping, slot: Slot, whole: bool = False) -> str:
         same = sa.and_(
             _runs.c.export == export["name"],
             _runs.c.period_start == slot.start,
@@ -322,11 +339,28 @@ class Exports:
                 attempts=0,
                 retry_at=0.0,
                 leased_until=0.0,
-                detail={},
+                detail={"whole": True} if whole else {},
                 created_at=self._clock(),
             )
         )
         return run_id
+
+
+def _is_behind_another() -> sa.ColumnElement[bool]:
+    """Whether a run of an incremental export waits for one that has begun: at its end it begins."""
+    begun = _runs.alias("begun")
+    has_begun = (
+        sa.select(begun.c.id)
+        .where(
+            begun.c.export == _runs.c.export,
+            begun.c.id != _runs.c.id,
+            begun.c.started_at.is_not(None),
+            begun.c.state.in_([state.value for state in OPEN]),
+        )
+        .exists()
+    )
+    is_incremental = _runs.c.spec["incremental"].as_string().is_not(None)
+    return sa.and_(is_incremental, _runs.c.started_at.is_(None), has_begun)
 
 
 def _run(row: Mapping[Any, Any]) -> RunRecord:

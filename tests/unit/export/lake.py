@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from headgate.export.incremental import TableKind
+from headgate.export.lake import SnapshotState, TableColumn
 from headgate.export.sql import TableName
 
 SALES = TableName(("local",), "sales")
@@ -24,12 +26,22 @@ class MemoryTables:
     current: dict[TableName, int] = field(default_factory=lambda: {SALES: 7})
     there: set[int] = field(default_factory=lambda: {7})
     tags: dict[tuple[TableName, str], int] = field(default_factory=dict)
+    kind: TableKind | None = field(default_factory=TableKind)
+    uuid: str = "one"
+    format_version: int = 3
 
     def exists(self, table: TableName) -> bool:
         return table in self.current
 
     def snapshot(self, table: TableName) -> int:
         return self.current[table]
+
+    def state(self, table: TableName, snapshot: int) -> SnapshotState | None:
+        """The snapshot with number 7 is the 70th commit."""
+        if snapshot not in self.there:
+            return None
+        columns = tuple(TableColumn(n, name, "string") for n, name in enumerate(SCHEMA.names))
+        return SnapshotState(self.uuid, True, self.format_version, snapshot * 10, columns)
 
     def hold(self, table: TableName, tag: str, snapshot: int, seconds: float) -> bool:
         if snapshot not in self.there:

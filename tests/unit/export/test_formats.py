@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from headgate.errors import InvalidRequest
 from headgate.export.cells import texts_of
 from headgate.export.definition import ExportOptions
+from headgate.export.encoders import ENCODERS
 from headgate.export.folder import CountingFile
-from headgate.export.formats import ENCODERS
 from headgate.export.packing import packed
 
 SCHEMA = pa.schema(

@@ -63,13 +63,22 @@ class Place:
     tables: MemoryTables = field(default_factory=MemoryTables)
     rows: MemoryRows = field(default_factory=MemoryRows)
     stop: threading.Event = field(default_factory=threading.Event)
+    secrets: dict[str, str] = field(default_factory=dict)
 
     def worker(self) -> Worker:
         def secret(name: str) -> str:
-            return {"key": KEY, "mail": PASSWORD}[name]
+            return {"key": KEY, "mail": PASSWORD, **self.secrets}[name]
 
         destinations = Destinations(self.root, self.storages, self.client_of)
-        around = Surroundings(self.tables, self.rows, secret, destinations.of, "local")
+        around = Surroundings(
+            self.tables,
+            self.rows,
+            secret,
+            destinations.of,
+            "local",
+            lambda _: self.tables.kind,
+            self.exports.last_increment,
+        )
         mailer = Mailer(self.settings.export.smtp, secret)
         notifier = Notifier(
             mailer, Links("key of links", "https://h.example/"), secret, 3600, destinations.read

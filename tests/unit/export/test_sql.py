@@ -6,7 +6,17 @@ import pytest
 
 from headgate.errors import InvalidRequest
 from headgate.export.schedule import Bounds
-from headgate.export.sql import TableName, bind, check_sql, pin, rows_query, tables_of, unrepeatable
+from headgate.export.sql import (
+    TableName,
+    at_snapshot,
+    bind,
+    check_incremental,
+    check_sql,
+    pin,
+    rows_query,
+    tables_of,
+    unrepeatable,
+)
 
 WEEK = Bounds(datetime(2026, 11, 8, 23, tzinfo=UTC), datetime(2026, 11, 15, 23, tzinfo=UTC))
 FROM, TO = "(TIMESTAMP_LTZ '2026-11-08 23:00:00.000000Z')", "(TIMESTAMP_LTZ '2026-11-15 23:00:00.000000Z')"
@@ -61,7 +71,7 @@ def test_another_parameter_is_refused() -> None:
     ],
 )
 def test_each_table_is_read_at_its_snapshot(text: str, pinned: str) -> None:
-    assert pin(text, "local", {SALES: 7}) == pinned
+    assert pin(text, "local", {SALES: at_snapshot(SALES, 7)}) == pinned
 
 
 def test_tables_are_told_from_names_of_the_query_itself() -> None:
@@ -105,6 +115,20 @@ def test_what_cannot_be_an_export_is_refused(text: str, said: str) -> None:
 )
 def test_what_can_be_an_export_is_taken(text: str) -> None:
     check_sql(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SELECT * FROM sales WHERE at >= :from", "leave :from and :to out"),
+        ("SELECT * FROM orders", "names table 'sales' 0 times"),
+        ("SELECT * FROM sales JOIN local.sales USING (id)", "names table 'sales' 2 times"),
+    ],
+)
+def test_what_cannot_be_incremental_is_refused(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        check_incremental(text, "sales")
+    check_incremental("SELECT * FROM `local`.`sales` JOIN towns USING (town)", "sales")
 
 
 def test_rows_are_ordered_by_names_that_are_quoted() -> None:

@@ -191,6 +191,21 @@ def test_events_by_subject_and_number(client: TestClient, store: Store) -> None:
     assert client.get("/api/v1/events?limit=0").status_code == 422
 
 
+def test_events_are_paged_and_searched(client: TestClient, store: Store) -> None:
+    for subject, kind, message in (
+        ("orders", "Running", "100 %"),
+        ("engine", "started", "1000"),
+        ("x", "y", ""),
+    ):
+        store.log(subject, kind, message)
+    newest = client.get("/api/v1/events?limit=1").json()[0]
+    older = client.get(f"/api/v1/events?before={newest['id']}").json()
+    assert [event["subject"] for event in older] == ["engine", "orders"]
+    for text, subjects in {"ENGINE": ["engine"], "run": ["orders"], "0 %": ["orders"], "_": []}.items():
+        found = client.get("/api/v1/events", params={"text": text}).json()
+        assert [event["subject"] for event in found] == subjects, text
+
+
 def test_the_query_driver_is_asked_for(client: TestClient, store: Store, runtime: Runtime) -> None:
     assert client.get("/api/v1/query").json() == {
         "state": "stopped",

@@ -10,6 +10,8 @@ from headgate.config import YOUNGEST_ORPHAN_SECONDS
 from headgate.errors import InvalidRequest
 from headgate.options import check_tag, parse_duration
 from headgate.server.access import Access, Asking, needs
+from headgate.server.answers import answers
+from headgate.server.answers.requests import AskedAnswer
 from headgate.store import Store
 
 ENDING = ("disabled", "purged")
@@ -86,6 +88,7 @@ def maintenance_router(store: Store) -> APIRouter:
         summary="Pack a table's files",
         status_code=status.HTTP_202_ACCEPTED,
         **needs(Role.WRITER, "table"),
+        **answers(AskedAnswer, 202),
     )
     def compact(topic: str, access: Asking, wanted: CompactRequest | None = None) -> dict[str, Any]:
         return _ask(topic, "compact", wanted, access)
@@ -95,6 +98,7 @@ def maintenance_router(store: Store) -> APIRouter:
         summary="Expire old snapshots",
         status_code=status.HTTP_202_ACCEPTED,
         **needs(Role.ADMIN, "table"),
+        **answers(AskedAnswer, 202),
     )
     def expire(topic: str, access: Asking, wanted: ExpireRequest | None = None) -> dict[str, Any]:
         if wanted is not None and wanted.older_than is not None:
@@ -106,6 +110,7 @@ def maintenance_router(store: Store) -> APIRouter:
         summary="Remove files that no snapshot knows",
         status_code=status.HTTP_202_ACCEPTED,
         **needs(Role.ADMIN, "table"),
+        **answers(AskedAnswer, 202),
     )
     def clean(topic: str, access: Asking, wanted: CleanRequest | None = None) -> dict[str, Any]:
         if wanted is not None and wanted.older_than is not None:
@@ -122,6 +127,7 @@ def maintenance_router(store: Store) -> APIRouter:
         summary="Erase rows for good",
         status_code=status.HTTP_202_ACCEPTED,
         **needs(Role.ADMIN, "table"),
+        **answers(AskedAnswer, 202),
     )
     def erase(topic: str, access: Asking, wanted: EraseRequest) -> dict[str, Any]:
         return _ask(topic, "erase", wanted, access)
@@ -131,6 +137,7 @@ def maintenance_router(store: Store) -> APIRouter:
         summary="Bring the Delta log up to date",
         status_code=status.HTTP_202_ACCEPTED,
         **needs(Role.WRITER, "table"),
+        **answers(AskedAnswer, 202),
     )
     def mirror(topic: str, access: Asking, wanted: MirrorRequest | None = None) -> dict[str, Any]:
         return _ask(topic, "mirror", wanted, access)
@@ -140,6 +147,7 @@ def maintenance_router(store: Store) -> APIRouter:
         summary="Verify a table",
         status_code=status.HTTP_202_ACCEPTED,
         **needs(Role.WRITER, "table"),
+        **answers(AskedAnswer, 202),
     )
     def verify(topic: str, access: Asking, wanted: VerifyRequest | None = None) -> dict[str, Any]:
         return _ask(topic, "verify", wanted, access)
@@ -149,6 +157,7 @@ def maintenance_router(store: Store) -> APIRouter:
         summary="Put a table back to an earlier snapshot",
         status_code=status.HTTP_202_ACCEPTED,
         **needs(Role.ADMIN, "table"),
+        **answers(AskedAnswer, 202),
     )
     def rollback(topic: str, wanted: RollbackRequest, access: Asking) -> dict[str, Any]:
         """With `dry_run` the request's result says what it would mean, in snapshots, rows and offsets."""
@@ -167,6 +176,7 @@ def maintenance_router(store: Store) -> APIRouter:
         summary="Name a snapshot",
         status_code=status.HTTP_202_ACCEPTED,
         **needs(Role.WRITER, "table"),
+        **answers(AskedAnswer, 202),
     )
     def tag(topic: str, wanted: TagRequest, access: Asking) -> dict[str, Any]:
         check_tag(wanted.name)
@@ -180,6 +190,7 @@ def maintenance_router(store: Store) -> APIRouter:
         summary="Remove a tag",
         status_code=status.HTTP_202_ACCEPTED,
         **needs(Role.ADMIN, "table"),
+        **answers(AskedAnswer, 202),
     )
     def untag(topic: str, name: str, access: Asking) -> dict[str, Any]:
         """Its snapshot goes with the next expiry, if it is old enough: that takes an admin of the table."""
