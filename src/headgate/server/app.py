@@ -154,13 +154,14 @@ def create_app(
     if gate.sessions is not None:
         routers = (*routers, session_router(gate, gate.sessions, runtime.settings.public.url))
     check_declared(routers)
+    # Routes are tried in their order: engines ask the catalog and the registry with every batch.
+    for path, router in (mounts or {}).items():
+        app.include_router(router, prefix=path)
     for router in routers:
         app.include_router(router, prefix=API, responses=RESPONSES)
     if gate.sessions is not None:
         app.include_router(signin_router(gate.sessions, runtime.settings.public.url))
     app.include_router(files_router(runtime, store))
-    for path, router in (mounts or {}).items():
-        app.include_router(router, prefix=path)
     app.include_router(operations_router(found, {"store": store.tables, **(checks or {})}, instance))
     app.include_router(pages_router())
     return app

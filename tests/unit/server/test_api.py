@@ -4,12 +4,16 @@ import time
 from typing import Any
 
 import pytest
+from fastapi import APIRouter
 from fastapi.testclient import TestClient
 
 from headgate import __version__
+from headgate.access.peers import PEER
 from headgate.embedded.runtime import Runtime
 from headgate.model import TableSpec, TableState
+from headgate.server.app import create_app
 from headgate.store import Store
+from tests.support.peers import own_peer
 
 DETAIL = {
     "position": {"cluster": "c", "topic": "t", "offsets": {"0": 5, "1": 7}},
@@ -281,3 +285,17 @@ def test_resuming_accepts_what_stopped_the_table(client: TestClient, orders: Sto
     assert (answer["request"], asked.arguments["what"]) == (asked.id, "new-topic")
     assert asked.asked_by
     assert orders.table("orders.eu").desired == "enabled"
+
+
+def test_the_catalog_is_looked_for_before_all_else(runtime: Runtime, store: Store) -> None:
+    """Engines ask it with every batch, and routes are tried one after the other."""
+    catalog = APIRouter()
+
+    @catalog.get("/tables")
+    def tables() -> str:
+        return "of the catalog"
+
+    app = create_app(runtime, store, mounts={"/api/v1": catalog})
+    with TestClient(app, base_url="http://127.0.0.1:8080") as client:
+        client.app_state[PEER] = own_peer()
+        assert client.get("/api/v1/tables").json() == "of the catalog"
