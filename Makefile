@@ -5,7 +5,8 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help console check-console setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-history bench-upsert bench-mirror bench-sql bench-doors bench-live bench-query bench-datagen bench-latency prerequisites
+.PHONY: help console check-console setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean prerequisites console-test screenshots
+.PHONY: bench-append bench-datagen bench-doors bench-history bench-latency bench-live bench-mirror bench-query bench-sql bench-upsert
 
 help:            ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -63,6 +64,7 @@ UNIT ?= unit
 test: test-setup archives    ## everything that CI runs: checks, unit, integration, end to end, faults
 	@$(MAKE) --no-print-directory --jobs=2 check $(UNIT)
 	@$(MAKE) --no-print-directory --jobs=4 lane-of-sql lane-of-parts lane-of-stacks lane-of-kills
+	@$(MAKE) --no-print-directory console-test
 
 unit-coverage: test-setup
 	@$(BIN)/python -m coverage erase
@@ -74,7 +76,7 @@ unit-coverage: test-setup
 # the last one does alone is time in which a core idles, so each has about as many processor seconds as the others
 # (`make test-times` tells), and two files that start all of Headgate for themselves are where there is room. What
 # `make services` keeps is for `make one`: these start everything themselves, as CI does.
-test integration e2e faults lane-of-sql lane-of-parts lane-of-stacks lane-of-kills soak: export TEST_WARM :=
+test integration e2e faults console-test lane-of-sql lane-of-parts lane-of-stacks lane-of-kills soak: export TEST_WARM :=
 
 integration: test-setup    ## one part each with the real thing it talks to
 	@$(BIN)/python -m pytest tests/integration
@@ -96,6 +98,13 @@ lane-of-kills: test-setup
 
 e2e: test-setup       ## `headgate up` and the commands a user types
 	@$(BIN)/python -m pytest tests/e2e
+
+# After the lanes: what a user waits for in a browser is timed, and should not wait for a core as well.
+console-test: test-setup console    ## the web pages in a real browser, as a user works in them
+	@$(BIN)/python -m pytest -rs tests/console
+
+screenshots: test-setup console    ## docs/images/*.png anew, from a Headgate that has something to show
+	@$(BIN)/python -m scripts.screenshots
 
 faults: test-setup    ## engines killed, replies lost, scratch wiped
 	@$(BIN)/python -m pytest tests/faults
