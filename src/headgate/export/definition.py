@@ -125,6 +125,11 @@ class ExportFields(_Said):
     storage: str | None = Field(None, min_length=1, description="A named place in S3; none is a folder.")
     folder: str = Field("", max_length=500, description="Below `export.folder`, or below the storage.")
     file_name: str = Field("{export}_{from}_{to}", description="The file's name, without its ending.")
+    part_bytes: int | None = Field(
+        None,
+        ge=1,
+        description="A file ends with about so many bytes, before they are packed; another begins.",
+    )
     hold: str = Field("30d", description="How long the snapshots of a run are kept.")
     keep_files: int | None = Field(None, ge=1, description="How many of its newest files are kept.")
     keep_for: str | None = Field(None, description="How long its files are kept.")
@@ -146,6 +151,8 @@ class ExportFields(_Said):
         if self.period == "schedule" and self.schedule is None:
             raise ValueError("period schedule needs a schedule")
         check_template(self.file_name)
+        if "{part}" in self.file_name and self.part_bytes is None:
+            raise ValueError("file_name: there are no parts: say `part_bytes`, or take {part} out")
         check_folder(self.folder)
         if self.format == "parquet" and self.compression == "gzip":
             raise ValueError("parquet is compressed inside: by zstd, or none")

@@ -16,6 +16,7 @@ from headgate.access import Role
 from headgate.embedded.runtime import Runtime
 from headgate.errors import InvalidRequest, NotFound
 from headgate.export.definition import ADDRESS, ExportOptions, check_name, parse_options
+from headgate.export.files import PARTS, files_of
 from headgate.export.links import PATH, Links
 from headgate.export.mail import check_refused
 from headgate.export.main import destinations_of, links_of, notifier_of
@@ -172,8 +173,10 @@ def files_router(runtime: Runtime, store: Store) -> APIRouter:
 
     @router.get(PATH + "{token}")
     def file(token: str, request: Request) -> Response:
-        run = exports.run(links.run_of(token))
-        address = str(run.detail.get("file", ""))
+        run_id, part = links.file_of(token)
+        run = exports.run(run_id)
+        files = files_of(run.detail)
+        address = str(files[part - 1]["file"] or "") if 0 < part <= len(files) else ""
         if run.state not in (RunState.WRITTEN, RunState.DONE, RunState.FAILED) or not address:
             raise _no_file()
         headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
@@ -264,6 +267,7 @@ def run_shown(run: RunRecord) -> dict[str, Any]:
         "attempts": run.attempts,
         "retry_at": run.retry_at if run.retry_at > time.time() else None,
         **{name: detail.get(name) for name in figures},
+        PARTS: detail.get(PARTS, []),
         "since": (detail.get("increment") or {}).get("since"),
         "unrepeatable": detail.get("unrepeatable", []),
         "warnings": detail.get("warnings", []),
