@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql bench-doors bench-query bench-datagen bench-latency prerequisites
+.PHONY: help setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql bench-doors bench-query bench-datagen bench-latency bench-export prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -158,6 +158,9 @@ bench-doors: test-setup     ## catalog loads and commits a second, with and with
 
 bench-query: test-setup     ## large results in flat memory, and seconds of a warm SELECT count(*)
 	@$(BIN)/python -m bench.query
+
+bench-export: test-setup    ## a file of many rows: memory beside that of fewer, and rows per second beside df.write.csv
+	@$(BIN)/python -m bench.export
 
 bench-datagen: test-setup   ## records per second of made-up data, encoded and produced, beside a bare producer
 	@$(BIN)/python -m bench.datagen
