@@ -3,7 +3,6 @@
 import copy
 import shutil
 import signal
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,8 +17,8 @@ from headgate.demo.orders import MORE_ORDERS
 from headgate.worlds import WORLDS, Expected, World, world_file
 from tests.support.ledger import read_duckdb
 from tests.support.pages import Typist, read_page
-from tests.support.stack import HEADGATE, Stack
-from tests.support.worlds import check_tables
+from tests.support.stack import Stack
+from tests.support.worlds import CUT, apply_up_to, check_tables
 
 SEED = 7
 
@@ -152,17 +151,6 @@ def test_what_is_left_of_the_page_is_true_too(stack: Stack, shown: ShownWorld) -
     shown.typist.type_on()
 
 
-CUT = """
-world: cut${N}
-topics:
-  cut${N}.in: {sql: "CREATE TABLE `cut${N}.in` (id BIGINT, name STRING)"}
-statements:
-  cut${N}: {sql: "CREATE TABLE `cut${N}.out` AS SELECT id FROM `cut${N}.in`"}
-tables:
-  cut${N}.out: {freshness: 5s}
-"""
-
-
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_an_apply_that_is_killed_at_a_step_goes_on_when_it_is_run_again(
     stack: Stack, tmp_path: Path, step: int
@@ -171,12 +159,7 @@ def test_an_apply_that_is_killed_at_a_step_goes_on_when_it_is_run_again(
     file = tmp_path / "cut.yaml"
     file.write_text(CUT)
     said = [str(file), "--var", f"N={step}"]
-    killed = subprocess.Popen(
-        [HEADGATE, "apply", *said, "--data", str(stack.data)], stderr=subprocess.PIPE, text=True
-    )
-    for line in killed.stderr or ():
-        if line.startswith(f"[{step}/3]"):
-            break
+    killed = apply_up_to(stack, f"[{step}/3]", *said)
     killed.send_signal(signal.SIGKILL)
     assert killed.wait() == -signal.SIGKILL
     killed.communicate()

@@ -1,18 +1,20 @@
 """A world comes to its rows though engine and server are killed on the way: for the soak."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from headgate.worlds import WORLDS, world_file
 from tests.support.stack import Stack
-from tests.support.worlds import check_tables
+from tests.support.worlds import CUT, apply_up_to, check_tables
 
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
 KILLS = 6
@@ -33,6 +35,27 @@ def insist(check: Callable[[], object]) -> None:
             time.sleep(1)
         else:
             return
+
+
+def test_an_apply_goes_on_though_server_or_engine_is_killed_at_any_of_its_steps(tmp_path: Path) -> None:
+    file = tmp_path / "cut.yaml"
+    file.write_text(CUT)
+    with Stack(tmp_path / "data") as stack:
+        before = stack.json("topic", "list")
+        for number, (victim, step) in enumerate(product(("server", "engine"), (1, 2, 3))):
+            said = [str(file), "--var", f"N={number}"]
+            applied = apply_up_to(stack, f"[{step}/3]", *said)
+            pid = stack.store.process(victim).pid
+            assert pid is not None
+            os.killpg(os.getpgid(pid), signal.SIGKILL)
+            _, rest = applied.communicate(timeout=PATIENCE_SECONDS)
+            # Without its server it ends; an engine that comes again it waits for.
+            assert victim == "server" or applied.returncode == 0, rest
+            insist(partial(stack.run, "apply", *said))
+            assert stack.json("plan", *said)["steps"] == []
+            assert stack.json("statement", "show", f"cut{number}")["state"] == "Running"
+            insist(partial(stack.run, "destroy", *said, "--delete-data", "--yes"))
+        assert stack.json("topic", "list") == before
 
 
 @pytest.mark.parametrize("name", list(WORLDS))

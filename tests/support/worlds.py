@@ -1,5 +1,6 @@
 """The tables of a world against what plain Python makes of its seed."""
 
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
@@ -11,8 +12,18 @@ from headgate.worlds import Expected, World
 from tests.e2e.test_delta import folder_of
 from tests.support.delta import read_delta_duckdb
 from tests.support.ledger import canonical, read_duckdb, read_pyiceberg, to_native, without_metadata
-from tests.support.stack import Stack
+from tests.support.stack import HEADGATE, Stack
 
+# A topic, a statement and a table: three steps.
+CUT = """
+world: cut${N}
+topics:
+  cut${N}.in: {sql: "CREATE TABLE `cut${N}.in` (id BIGINT, name STRING)"}
+statements:
+  cut${N}: {sql: "CREATE TABLE `cut${N}.out` AS SELECT id FROM `cut${N}.in`"}
+tables:
+  cut${N}.out: {freshness: 5s}
+"""
 Read = Callable[[], Iterable[dict[str, Any]]]
 
 
@@ -28,6 +39,17 @@ def check_tables(stack: Stack, world: World, expected: Expected) -> None:
             missing, extra = list(wanted - found), list(found - wanted)
             assert not missing, f"{table}, {reader}: {len(missing)} missing: {missing[:2]}, extra {extra[:2]}"
             assert not extra, f"{table}, {reader}: {len(extra)} too many: {extra[:2]}"
+
+
+def apply_up_to(stack: Stack, step: str, *arguments: str) -> "subprocess.Popen[str]":
+    """An apply that has begun a step, by what it says of it: `[2/3]`."""
+    command = [HEADGATE, "apply", *arguments, "--data", str(stack.data)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith(step):
+            break
+    return process
 
 
 def readers(stack: Stack, table: str) -> Iterator[tuple[str, Read]]:

@@ -96,6 +96,17 @@ class Credentials:
         with reading(self._engine) as connection:
             return [_credential(row) for row in connection.execute(found).mappings()]
 
+    def change(self, name: str, grants: Sequence[Grant]) -> Credential:
+        """One that is live, with other grants: they hold from the next request on."""
+        mine = _credentials.c.live_name == name
+        texts = [str(grant) for grant in sorted(set(grants))]
+        with self._engine.begin() as connection:
+            connection.execute(sa.update(_credentials).where(mine).values(grants=texts))
+            row = connection.execute(sa.select(_credentials).where(mine)).mappings().first()
+        if row is None:
+            raise NotFound(f"There is no live credential '{name}'.", "See `headgate credentials list`.")
+        return _credential(row)
+
     def revoke(self, name_or_id: str) -> Credential:
         """From now on neither its secret nor its tokens open anything."""
         live = _credentials.c.revoked_at.is_(None)

@@ -6,6 +6,7 @@ from typing import Any
 
 from headgate.apply.kinds import KINDS
 from headgate.apply.kinds.catalogs import canonical as canonical_catalog
+from headgate.apply.kinds.credentials import canonical as canonical_credential
 from headgate.apply.kinds.exports import canonical as canonical_export
 from headgate.apply.kinds.generators import generator_of
 from headgate.apply.kinds.generators import spec_of as generator_spec
@@ -99,6 +100,8 @@ def live_of(kind: str, name: str, spec: Spec, before: Live | None) -> Live:
             return Live({**generator_spec(generator_of(spec)), "state": state})
         case "catalogs":
             return Live(canonical_catalog(spec))
+        case "credentials":
+            return Live(canonical_credential(spec))
         case "exports":
             return Live(canonical_export(spec))
         case _:

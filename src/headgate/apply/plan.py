@@ -106,6 +106,7 @@ def _step(resource: Resource, world: str | None, observed: Observed) -> Step | N
     mine = owner if owner is not None and owner.world == world else None
     if live is None:
         _refuse_others(resource, owner, world)
+        _refuse_unmade(resource)
         return Create(ref, spec, "it is not there", _records_there(resource, observed), at)
     try:
         difference = KINDS[ref.kind].difference(ref.name, spec, live, mine)
@@ -137,6 +138,16 @@ def _refuse_others(resource: Resource, owner: Owner | None, world: str | None) -
         error = InvalidRequest(
             f"{resource.ref} belongs to world '{owner.world}'.",
             "Two worlds cannot own one thing: name it in that world's file, or give this one another name.",
+        )
+        raise located(error, resource)
+
+
+def _refuse_unmade(resource: Resource) -> None:
+    """Of kinds that only a command makes."""
+    if command := KINDS[resource.ref.kind].made_by:
+        error = InvalidRequest(
+            f"{resource.ref} is not there, and no file makes one.",
+            f"Make it first: `{command} {resource.ref.name} …`. Then apply again.",
         )
         raise located(error, resource)
 

@@ -1,6 +1,8 @@
 """Files and folders become what is wanted, or one error with file, line and suggestion."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,23 @@ from headgate.apply.shapes import SECTIONS, Document, Export
 from headgate.errors import InvalidRequest
 
 ENDINGS = (".yaml", ".yml")
+_QUOTED = re.compile(r"'([^']*)'")
+# By the problem that pydantic names.
+_REMEDIES = {
+    "missing": "Add it.",
+    "int_type": "Write a whole number: 4.",
+    "int_parsing": "Write a whole number: 4.",
+    "int_from_float": "Write a whole number: 4.",
+    "float_type": "Write a number: 2.5.",
+    "float_parsing": "Write a number: 2.5.",
+    "bool_type": "Write true or false.",
+    "bool_parsing": "Write true or false.",
+    "string_type": "Write one text.",
+    "list_type": "Write a list: [a, b].",
+    "dict_type": "Write keys with their values: {key: value}.",
+    "model_type": "Write keys with their values: {key: value}.",
+    "model_attributes_type": "Write keys with their values: {key: value}.",
+}
 # Where a section may name a file, and the field that its text is.
 _TEXTS = {"topics": "sql", "schemas": "schema", "statements": "sql", "exports": "sql"}
 
@@ -129,9 +148,21 @@ def _validated(located: Located) -> Document:
             remedy = f"Did you mean '{close[0]}'?" if close else f"There are {', '.join(known)}."
             raise InvalidRequest(f"{located.at(path)}: nothing is known of '{where}'.", remedy) from error
         message = problem["msg"].removeprefix("Value error, ")
+        given = error.errors(include_url=False)[problems.index(problem)]["input"]
         raise InvalidRequest(
-            f"{located.at(path)}: {where}: {message}.", "Write it as the reference has it."
+            f"{located.at(path)}: {where}: {message}.",
+            _remedy(problem["type"], problem.get("ctx", {}), given),
         ) from error
+
+
+def _remedy(problem: str, context: Mapping[str, Any], given: Any) -> str:
+    """What to write instead of a value of the wrong type; never the value, which may be a secret."""
+    if problem == "literal_error":
+        close = get_close_matches(str(given), _QUOTED.findall(str(context.get("expected", ""))), 1)
+        return f"Did you mean '{close[0]}'?" if close else "Write one of them."
+    if problem == "string_type" and isinstance(given, int | float | date):
+        return "Put it into quotes."
+    return _REMEDIES.get(problem, "Write it as the reference has it.")
 
 
 def _fields_at(path: tuple[str | int, ...]) -> list[str]:

@@ -125,6 +125,12 @@ class Export(ExportFields):
         return given
 
 
+class Credential(_Shape):
+    """What a credential may do that `headgate credentials create` has made."""
+
+    grants: list[str] = Field(min_length=1, description="`ROLE:NAMESPACE:TABLE`: all that it has.")
+
+
 class Document(_Shape):
     """What is to run: the things of a world."""
 
@@ -138,10 +144,21 @@ class Document(_Shape):
     tables: dict[str, Table | None] = Field(default_factory=dict)
     catalogs: dict[str, Catalog] = Field(default_factory=dict)
     exports: dict[str, Export] = Field(default_factory=dict)
+    credentials: dict[str, Credential] = Field(default_factory=dict)
     generators: dict[str, Generator] = Field(default_factory=dict)
 
 
-SECTIONS = ("storage", "schemas", "topics", "statements", "tables", "catalogs", "exports", "generators")
+SECTIONS = (
+    "storage",
+    "schemas",
+    "topics",
+    "statements",
+    "tables",
+    "catalogs",
+    "exports",
+    "credentials",
+    "generators",
+)
 
 
 def json_schema() -> dict[str, Any]:

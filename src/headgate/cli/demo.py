@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headgate.cli.client import URL_VARIABLE, DataOption, connect, data_folder
+from headgate.cli.client import URL_VARIABLE, connect, data_folder
 from headgate.cli.output import Progress, note, print_table, progress, say
 
 if TYPE_CHECKING:
@@ -37,7 +37,10 @@ def demo(
     tour: Annotated[
         bool, typer.Option(help="Show engines, a schema change and time travel too; it adds orders.")
     ] = True,
-    data: DataOption = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A data folder to set it up on, and to keep.", show_default=False),
+    ] = None,
 ) -> None:
     """Set up a world, fill it, and hold its tables against what its seed says.
 
@@ -54,14 +57,15 @@ def demo(
     screen = Terminal()
     runs: AbstractContextManager[object]
     if runs_on(folder):
-        runs, stays = nullcontext(), False
+        runs, waits, stays = nullcontext(), False, True
     else:
         screen.step("Headgate starts: a Kafka broker, the server, the engine")
-        runs, stays = started(folder, say), sys.stdin.isatty() and sys.stdout.isatty()
+        waits = stays = sys.stdin.isatty() and sys.stdout.isatty()
+        runs = started(folder, say)
     try:
         with runs:
-            carry_out(Demo(world.value, folder, limit, seed, tour), screen)
-            if stays:
+            carry_out(Demo(world.value, folder, limit, seed, tour, stays), screen)
+            if waits:
                 stay(folder, kept=named is not None)
     finally:
         if named is None:

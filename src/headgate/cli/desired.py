@@ -117,7 +117,7 @@ def output(
     data: DataOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Where the things of a world are: addresses, topics, statements, tables and their locations."""
+    """Where the things of a world are: addresses, topics, tables, buckets, catalogs, client ids."""
     with connect(data) as client:
         worlds = client.get("worlds") if world is None else [client.get("worlds", world)]
     if json:
@@ -220,8 +220,14 @@ def _show_output(world: Mapping[str, Any]) -> None:
     fields += list(world["addresses"].items())
     fields += [
         (kind, ", ".join(world[kind]))
-        for kind in ("topics", "statements", "storage", "catalogs", "generators")
+        for kind in ("topics", "statements", "exports", "generators")
         if world.get(kind)
+    ]
+    fields += [(f"storage {one['name']}", one["uri"]) for one in world["storage"]]
+    fields += [(f"catalog {one['name']}", f"{one['type']}, {one['state']}") for one in world["catalogs"]]
+    fields += [
+        (f"client {one['name']}", f"{one['client_id']}, {', '.join(one['grants'])}")
+        for one in world["clients"]
     ]
     print_fields(f"world {world['world']}", fields)
     if world["tables"]:

@@ -22,6 +22,8 @@ class Demo:
     seed: int | None = None
     #: Whether what one can do with the tables is shown too; it adds records.
     tour: bool = True
+    #: Whether this Headgate is there still when the demo is over.
+    stays: bool = True
 
 
 def run_demo(demo: Demo, headgate: Headgate, screen: Screen) -> None:
@@ -36,7 +38,7 @@ def run_demo(demo: Demo, headgate: Headgate, screen: Screen) -> None:
     tour.compare()
     if demo.tour and world.name == "orders":
         Orders(expected, headgate, screen, demo.data, seed).show()
-    tour.what_next()
+    show_what_next(demo, headgate, screen)
 
 
 class _Tour:
@@ -100,15 +102,6 @@ class _Tour:
             ],
         )
 
-    def what_next(self) -> None:
-        address = self._headgate.get("status")["addresses"]["console"]
-        self._screen.step("Where to go on")
-        self._screen.say(f"  {address} shows how things stand")
-        self._screen.say("  in another terminal:")
-        self._screen.say(f"  export HEADGATE_DATA={shlex.quote(str(self._demo.data))}")
-        for words in NEXT[self._world.name]:
-            self._screen.say(f"  {shown_command(words)}")
-
 
 NEXT: dict[str, Sequence[Sequence[str]]] = {
     "orders": (
@@ -139,3 +132,18 @@ NEXT: dict[str, Sequence[Sequence[str]]] = {
         ("output", "sales"),
     ),
 }
+
+
+def show_what_next(demo: Demo, headgate: Headgate, screen: Screen) -> None:
+    """What one can do with the world now."""
+    screen.step("Where to go on")
+    if demo.stays:
+        address = headgate.get("status")["addresses"]["console"]
+        screen.say(f"  {address} shows how things stand")
+        screen.say("  in another terminal:")
+        screen.say(f"  export HEADGATE_DATA={shlex.quote(str(demo.data))}")
+    else:
+        screen.say("  This Headgate ends now; started on a terminal, the demo stays until Ctrl-C.")
+        screen.say("  While it does, in another terminal:")
+    for words in NEXT[demo.world]:
+        screen.say(f"  {shown_command(words)}")

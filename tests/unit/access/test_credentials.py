@@ -56,3 +56,13 @@ def test_names_that_cannot_be_typed_are_refused(credentials: Credentials, name: 
 def test_a_credential_without_grants_is_refused(credentials: Credentials) -> None:
     with pytest.raises(InvalidRequest, match="open nothing"):
         credentials.create("notebook", [])
+
+
+def test_other_grants_hold_at_once_and_the_secret_stays(credentials: Credentials) -> None:
+    made, secret = credentials.create("notebook", READER)
+    changed = credentials.change("notebook", [Grant(Role.WRITER), *READER])
+    assert changed.grants == tuple(sorted([Grant(Role.WRITER), *READER]))
+    assert credentials.verify(made.client_id, secret) == changed
+    credentials.revoke("notebook")
+    with pytest.raises(NotFound, match="no live credential 'notebook'"):
+        credentials.change("notebook", READER)

@@ -1,5 +1,6 @@
 """Files become what is wanted, or an error that names file, line and what was probably meant."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,26 @@ def test_a_mistake_is_named_with_its_line(text: str, said: str) -> None:
     assert said in refused(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "said", "remedy"),
+    [
+        ("topics:\n  a:\n    partitions: many\n", "the text:3: ", "Write a whole number: 4."),
+        ("topics:\n  a:\n    config: {retention.ms: -1}\n", "the text:3: ", "Put it into quotes."),
+        ("tables:\n  a:\n    partition: {by: day}\n", "the text:3: ", "Write a list: [a, b]."),
+        ("topics: [a, b]\n", "the text:1: ", "Write keys with their values: {key: value}."),
+        ("topics: {a: 3}\n", "the text:1: ", "Write keys with their values: {key: value}."),
+        ("schemas:\n  s: {type: arvo, schema: x}\n", "the text:2: ", "Did you mean 'avro'?"),
+        ("generators:\n  g: {scenario: orders, cdc: perhaps}\n", "the text:2: ", "Write true or false."),
+        ("generators:\n  g: {rate: 5}\n", "the text:2: ", "Add it."),
+        ("world: [a]\n", "the text:1: ", "Write one text."),
+    ],
+)
+def test_a_wrong_type_is_told_with_what_to_write(text: str, said: str, remedy: str) -> None:
+    told = refused(text)
+    assert told.startswith(said), told
+    assert told.endswith(remedy), told
+
+
 def test_a_secret_takes_no_variable_even_if_it_is_known() -> None:
     text = "catalogs:\n  g:\n    type: rest\n    options:\n      uri: https://x\n      secret: ${TOKEN}\n"
     said = refused(text, TOKEN="hunter2")
@@ -121,6 +142,13 @@ def test_a_thing_without_a_document_is_held_to_the_same_shape() -> None:
 
 def test_the_json_schema_knows_every_section() -> None:
     assert set(json_schema()["properties"]) == {"world", *SECTIONS} == set(Document.model_fields)
+
+
+def test_the_json_schema_in_the_documents_is_of_this_version() -> None:
+    file = Path(__file__).parents[3] / "docs" / "reference" / "desired-state.schema.json"
+    assert json.loads(file.read_text()) == json_schema(), (
+        f"write it again: headgate apply --json-schema > {file}"
+    )
 
 
 def test_what_is_written_as_a_file_is_read_as_it_was() -> None:

@@ -53,3 +53,32 @@ def test_variables_are_those_of_the_command_before_those_of_the_environment(
     assert desired["resources"] == [{"kind": "topics", "name": "x.a", "spec": {}, "at": f"{file}:2"}]
     with pytest.raises(InvalidRequest, match="is no variable"):
         read_desired(file, ["=x"])
+
+
+def test_output_tells_buckets_catalogs_and_clients(capsys: pytest.CaptureFixture[str]) -> None:
+    from headgate.cli.desired import _show_worlds
+
+    world = {
+        "world": "shop",
+        "cluster": "local",
+        "warehouse": "file:/data/warehouse",
+        "addresses": {"kafka": "127.0.0.1:9092"},
+        "topics": ["orders"],
+        "statements": [],
+        "exports": ["weekly"],
+        "generators": [],
+        "storage": [{"name": "lake", "uri": "s3://bucket/prefix"}],
+        "catalogs": [{"name": "glue", "type": "glue", "state": "Connected"}],
+        "clients": [{"name": "notebook", "client_id": "hg12", "grants": ["reader:local:*"]}],
+        "tables": [],
+    }
+    _show_worlds([world])
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    for said in (
+        "storage lake s3://bucket/prefix",
+        "catalog glue glue, Connected",
+        "client notebook hg12, reader:local:*",
+        "exports weekly",
+        "topics orders",
+    ):
+        assert said in lines

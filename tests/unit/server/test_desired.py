@@ -2,8 +2,14 @@
 
 from typing import Any
 
+import pytest
 from fastapi.testclient import TestClient
+from pydantic import SecretStr
 
+from headgate.access import Grant, Role
+from headgate.access.credentials import Credentials
+from headgate.config import Settings
+from headgate.storage import Place, Storages
 from headgate.store import Store, Worlds
 
 LAKE = {"uri": "s3://bucket/lake", "endpoint": "http://127.0.0.1:1", "region": "eu-central-1"}
@@ -77,3 +83,49 @@ def test_nothing_is_destroyed_without_a_world(client: TestClient) -> None:
 
 def test_a_world_that_nobody_knows_is_not_found(client: TestClient) -> None:
     assert client.get("/api/v1/worlds/nowhere").status_code == 404
+
+
+def test_grants_of_a_credential_are_as_the_file_says_and_nothing_of_it_is_the_worlds(
+    client: TestClient, store: Store
+) -> None:
+    credentials = Credentials(store.engine)
+    made, _ = credentials.create("notebook", [Grant(Role.READER)])
+    body = {"yaml": "world: w\ncredentials:\n  notebook: {grants: [reader:local:shop.*]}"}
+    plan = planned(client, **body)
+    answer = client.post("/api/v1/apply", json={**body, "plan": plan["id"]})
+    assert '"op": "end"' in answer.text
+    found = credentials.find(made.client_id)
+    assert found is not None
+    assert found.grants == (Grant(Role.READER, "local", "shop.*"),)
+    assert store.events("credential notebook", 1)[0]["message"] == "reader:local:shop.*"
+    assert planned(client, **body)["steps"] == []
+    assert Worlds(store.engine).all() == []
+
+
+def test_a_secret_that_the_configuration_does_not_have_is_named_before_anything_is_done(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    monkeypatch.setitem(settings.secrets, "polaris", SecretStr("hunter2"))
+    options = "{uri: 'https://lake.example', client_id: me, secret: polarsi}"
+    text = f"catalogs:\n  outside:\n    type: rest\n    options: {options}"
+    answer = client.post("/api/v1/plan", json={"yaml": text})
+    assert answer.status_code == 400
+    assert answer.json()["message"] == "the text:2: There is no secret 'polarsi'."
+    assert answer.json()["remedy"] == "Did you mean 'polaris'?"
+    right = client.post("/api/v1/plan", json={"yaml": text.replace("polarsi", "polaris")})
+    assert right.status_code == 200
+    assert "hunter2" not in right.text
+
+
+def test_a_world_tells_its_buckets_and_who_may_look_into_it(client: TestClient, store: Store) -> None:
+    worlds = Worlds(store.engine)
+    worlds.claim("topics", "raw", "w", {})
+    worlds.claim("storage", "lake", "w", {})
+    Storages(store.engine).add(Place.checked(name="lake", bucket="bucket", prefix="lake"))
+    credentials = Credentials(store.engine)
+    reader, _ = credentials.create("reader", [Grant(Role.READER, "local", "r*")])
+    credentials.create("other", [Grant(Role.READER, "local", "orders")])
+    world = client.get("/api/v1/worlds/w").json()
+    assert world["storage"] == [{"name": "lake", "uri": "s3://bucket/lake"}]
+    shown = {"name": "reader", "client_id": reader.client_id, "grants": ["reader:local:r*"]}
+    assert world["clients"] == [shown]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from headgate.apply.kinds.catalogs import Catalogs
+from headgate.apply.kinds.credentials import Credentials
 from headgate.apply.kinds.exports import Exports
 from headgate.apply.kinds.generators import Generators
 from headgate.apply.kinds.kind import Kind
@@ -20,6 +21,7 @@ ORDER: tuple[Kind, ...] = (
     Tables(),
     Catalogs(),
     Exports(),
+    Credentials(),
     Generators(),
 )
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in ORDER}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from headgate.apply.kinds.kind import replaced_whole
+from headgate.apply.kinds.kind import Kind, replaced_whole
 from headgate.apply.model import Difference, Live, Owner, Ref, Spec
 from headgate.publication.options import parse_options
 
@@ -18,7 +18,7 @@ def canonical(spec: Spec) -> Spec:
     return {"type": spec["type"], "options": options_of(spec["type"], spec.get("options") or {})}
 
 
-class Catalogs:
+class Catalogs(Kind):
     name = "catalogs"
     holds = ""
 
@@ -29,11 +29,9 @@ class Catalogs:
         storage = (spec.get("options") or {}).get("storage")
         return () if storage is None else (Ref("storage", storage),)
 
-    def writes(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
-
-    def makes(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
+    def secrets(self, name: str, spec: Spec) -> Iterable[str]:
+        secret = (spec.get("options") or {}).get("secret")
+        return () if secret is None else (secret,)
 
     def difference(self, name: str, spec: Spec, live: Live, owner: Owner | None) -> Difference | None:
         return replaced_whole(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from headgate.apply.kinds.kind import compare_fields
+from headgate.apply.kinds.kind import Kind, compare_fields
 from headgate.apply.model import Difference, Live, Owner, Ref, Spec
 from headgate.errors import InvalidRequest
 from headgate.export.definition import ExportOptions, check_name, parse_options
@@ -29,7 +29,7 @@ def complete(spec: Spec) -> Spec:
     return {**options_of(spec).model_dump(mode="json"), STATE: state}
 
 
-class Exports:
+class Exports(Kind):
     name = "exports"
     holds = "its history; files that it has made stay"
 
@@ -46,11 +46,8 @@ class Exports:
         if (storage := spec.get("storage")) is not None:
             yield Ref("storage", storage)
 
-    def writes(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
-
-    def makes(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
+    def secrets(self, name: str, spec: Spec) -> Iterable[str]:
+        return sorted(options_of(spec).secrets)
 
     def difference(self, name: str, spec: Spec, live: Live, owner: Owner | None) -> Difference | None:
         wanted, there = complete(spec), complete(live.spec)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from headgate.apply.kinds.kind import compare_fields
+from headgate.apply.kinds.kind import Kind, compare_fields
 from headgate.apply.model import Difference, Live, Owner, Ref, Spec
 from headgate.datagen import GeneratorSpec
 from headgate.datagen.formats import Format
@@ -41,7 +41,7 @@ def spec_of(made: GeneratorSpec) -> dict[str, Any]:
     return spec
 
 
-class Generators:
+class Generators(Kind):
     name = "generators"
     holds = ""
 
@@ -49,14 +49,8 @@ class Generators:
         check_generator_name(name)
         generator_of(spec)
 
-    def reads(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
-
     def writes(self, name: str, spec: Spec) -> Iterable[Ref]:
         return [Ref("topics", topic) for topic in generator_of(spec).topics()]
-
-    def makes(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
 
     def difference(self, name: str, spec: Spec, live: Live, owner: Owner | None) -> Difference | None:
         """Another state is a change in place; all else would be other records."""

@@ -12,18 +12,27 @@ class Kind(Protocol):
     name: str
     #: What goes with a thing of this kind that is removed; empty where nothing does.
     holds: str
+    #: The command that makes one, where files only change those that are there.
+    made_by: str = ""
 
     def check(self, name: str, spec: Spec) -> None:
         """Raises InvalidRequest for what cannot be, whatever is there."""
 
     def reads(self, name: str, spec: Spec) -> Iterable[Ref]:
         """What must be there before it."""
+        return ()
 
     def writes(self, name: str, spec: Spec) -> Iterable[Ref]:
         """What it puts rows into: who reads that comes after it."""
+        return ()
 
     def makes(self, name: str, spec: Spec) -> Iterable[Ref]:
         """What is there with it, though no file names it."""
+        return ()
+
+    def secrets(self, name: str, spec: Spec) -> Iterable[str]:
+        """The names of the secrets that it takes from the configuration."""
+        return ()
 
     def difference(self, name: str, spec: Spec, live: Live, owner: Owner | None) -> Difference | None:
         """None where it is as wanted. `owner` is given where a world made it: what its file said before and

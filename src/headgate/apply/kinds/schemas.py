@@ -1,10 +1,10 @@
 """Schemas by subject. Another text is the subject's next version."""
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
-from headgate.apply.model import Change, Difference, Live, Owner, Ref, Spec
+from headgate.apply.kinds.kind import Kind
+from headgate.apply.model import Change, Difference, Live, Owner, Spec
 from headgate.errors import InvalidRequest
 
 
@@ -19,7 +19,7 @@ def content(kind: str, text: str) -> Any:
     return text.strip() if kind == "protobuf" else json.loads(text)
 
 
-class Schemas:
+class Schemas(Kind):
     name = "schemas"
     holds = "the schema by which its topic's records are read"
 
@@ -28,15 +28,6 @@ class Schemas:
             content(spec["type"], text_of(spec))
         except ValueError as error:
             raise InvalidRequest(f"The schema of subject '{name}' is no JSON: {error}.") from error
-
-    def reads(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
-
-    def writes(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
-
-    def makes(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
 
     def difference(self, name: str, spec: Spec, live: Live, owner: Owner | None) -> Difference | None:
         wanted, there = spec["type"], live.spec["type"]

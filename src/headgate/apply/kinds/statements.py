@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from headgate.apply.kinds.kind import Kind
 from headgate.apply.model import Change, Difference, Live, Owner, Ref, Spec
 from headgate.errors import InvalidRequest
 from headgate.sql.dialect import tokenize
@@ -114,7 +115,7 @@ def version_of(base: str, name: str) -> int | None:
     return int(successor["number"]) if successor is not None and successor["base"] == base else None
 
 
-class Statements:
+class Statements(Kind):
     name = "statements"
     holds = "its offsets and its state"
 

@@ -1,9 +1,7 @@
 """Places in object stores where tables may lie."""
 
-from collections.abc import Iterable
-
-from headgate.apply.kinds.kind import replaced_whole
-from headgate.apply.model import Difference, Live, Owner, Ref, Spec
+from headgate.apply.kinds.kind import Kind, replaced_whole
+from headgate.apply.model import Difference, Live, Owner, Spec
 from headgate.storage import Place
 from headgate.storage.place import split
 
@@ -22,21 +20,12 @@ def spec_of(place: Place) -> Spec:
     return {"uri": place.root, **fields}
 
 
-class Storage:
+class Storage(Kind):
     name = "storage"
     holds = ""
 
     def check(self, name: str, spec: Spec) -> None:
         place_of(name, spec)
-
-    def reads(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
-
-    def writes(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
-
-    def makes(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
 
     def difference(self, name: str, spec: Spec, live: Live, owner: Owner | None) -> Difference | None:
         """A place with tables is not removed: then the step fails, and says which tables."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from headgate.apply.kinds.kind import Kind
 from headgate.apply.model import Change, Difference, Live, Owner, Ref, Spec
 from headgate.model import Start, StartKind, TableSpec
 from headgate.options import SETTLED, TableOptions
@@ -25,7 +26,7 @@ def _start(start: Start) -> dict[str, Any]:
     return (replace(start, offsets=None) if start.kind is StartKind.LATEST else start).to_dict()
 
 
-class Tables:
+class Tables(Kind):
     name = "tables"
     holds = "the table with its rows, files and history"
 
@@ -37,12 +38,6 @@ class Tables:
         storage = spec.get("storage")
         if storage is not None and not is_s3(storage):
             yield Ref("storage", storage)
-
-    def writes(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
-
-    def makes(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
 
     def difference(self, name: str, spec: Spec, live: Live, owner: Owner | None) -> Difference | None:
         there = TableSpec.from_dict(live.detail["spec"])

@@ -1,11 +1,11 @@
 """Topics: their partitions and configuration, and what SQL says of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from headgate.apply.kinds.kind import compare_fields
-from headgate.apply.model import Change, Difference, Live, Owner, Ref, Spec
+from headgate.apply.kinds.kind import Kind, compare_fields
+from headgate.apply.model import Change, Difference, Live, Owner, Spec
 from headgate.errors import InvalidRequest
 from headgate.kafka.topics import check_topic_name
 from headgate.sql.durations import format_ms, parse_duration_ms
@@ -59,7 +59,7 @@ def watermark_spec(mark: Mapping[str, Any] | None) -> Any:
     return None if mark is None else {"column": mark["column"], "delay": format_ms(mark["delay_ms"])}
 
 
-class Topics:
+class Topics(Kind):
     name = "topics"
     holds = RECORDS
 
@@ -76,15 +76,6 @@ class Topics:
                 "Say it in the CREATE TABLE: DISTRIBUTED INTO n BUCKETS, WATERMARK FOR …, WITH (…).",
             )
         declared_of(name, spec["sql"])
-
-    def reads(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
-
-    def writes(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
-
-    def makes(self, name: str, spec: Spec) -> Iterable[Ref]:
-        return ()
 
     def difference(self, name: str, spec: Spec, live: Live, owner: Owner | None) -> Difference | None:
         before = owner.spec if owner is not None else {}

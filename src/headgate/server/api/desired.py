@@ -11,8 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import Receive, Scope, Send
 
 from headgate.access import Role
+from headgate.access.credentials import Credential, Credentials
 from headgate.apply.carry_out import Begun, Done, Ended, Event, Stopped, Waiting, carry_out, refuse_losses
 from headgate.apply.dump import dump_document
+from headgate.apply.kinds import KINDS
 from headgate.apply.model import Plan, Ref, Wanted, Wishes
 from headgate.apply.plan import consent_of, make_plan
 from headgate.apply.ports import Installation
@@ -22,6 +24,8 @@ from headgate.errors import InvalidRequest, NotFound
 from headgate.server.access import Asking, needs
 from headgate.server.driver import NDJSON
 from headgate.server.overview import Overview
+from headgate.storage import Storages
+from headgate.store import Integrations
 
 
 class Thing(BaseModel):
@@ -175,14 +179,14 @@ def desired_router(installation: Installation, overview: Overview) -> APIRouter:
 def world_output(name: str, refs: list[Ref], overview: Overview) -> dict[str, Any]:
     """The addresses of this Headgate and the names and places of what a world has made."""
     settings = overview.runtime.settings
-    owned = {kind: [ref.name for ref in refs if ref.kind == kind] for kind in ("topics", "statements")}
-    tables = {ref.name for ref in refs if ref.kind == "tables"}
+    named = {kind: [ref.name for ref in refs if ref.kind == kind] for kind in KINDS}
     return {
         "world": name,
         "cluster": settings.cluster.name,
         "warehouse": overview.runtime.warehouse,
         "addresses": dict(overview.runtime.addresses),
-        **owned,
+        "topics": named["topics"],
+        "statements": named["statements"],
         "tables": [
             {
                 "name": f"{settings.namespace}.{record.spec.topic}",
@@ -192,12 +196,31 @@ def world_output(name: str, refs: list[Ref], overview: Overview) -> dict[str, An
                 "location": record.status.detail.get("location"),
             }
             for record in overview.store.tables()
-            if record.spec.topic in tables
+            if record.spec.topic in named["tables"]
         ],
-        "storage": [ref.name for ref in refs if ref.kind == "storage"],
-        "catalogs": [ref.name for ref in refs if ref.kind == "catalogs"],
-        "generators": [ref.name for ref in refs if ref.kind == "generators"],
+        "storage": [
+            {"name": place.name, "uri": place.root}
+            for place in Storages(overview.store.engine).list()
+            if place.name in named["storage"]
+        ],
+        "catalogs": [
+            {"name": one.name, "type": one.kind, "state": one.state.value}
+            for one in Integrations(overview.store.engine).all()
+            if one.name in named["catalogs"]
+        ],
+        "exports": named["exports"],
+        "generators": named["generators"],
+        "clients": [
+            {"name": one.name, "client_id": one.client_id, "grants": [str(grant) for grant in one.grants]}
+            for one in Credentials(overview.store.engine).list()
+            if one.revoked_at is None and _opens(one, settings.namespace, named["topics"] + named["tables"])
+        ],
     }
+
+
+def _opens(credential: Credential, namespace: str, names: list[str]) -> bool:
+    """Whether it sees any of these topics and tables."""
+    return any(credential.principal.on_table((namespace,), name) is not None for name in names)
 
 
 def event_dict(event: Event) -> dict[str, Any]:

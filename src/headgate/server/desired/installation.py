@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from headgate.apply.model import Owner, Ref
+from headgate.apply.model import Observed, Owner, Plan, Ref
 from headgate.apply.ports import Installation, Part
 from headgate.config import Settings
 from headgate.kafka.offsets import Offsets
@@ -10,9 +10,11 @@ from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
 from headgate.server.api.exports import ExportDesk
 from headgate.server.api.storage import StorageDesk
+from headgate.server.desired.credentials import CredentialPart
 from headgate.server.desired.exports import ExportPart
 from headgate.server.desired.generators import GeneratorPart
 from headgate.server.desired.places import CatalogPart, StoragePart
+from headgate.server.desired.secrets import check_secrets
 from headgate.server.desired.statements import StatementPart
 from headgate.server.desired.tables import TablePart
 from headgate.server.desired.topics import SchemaPart, TopicPart
@@ -60,6 +62,12 @@ def installation_of(
         "tables": TablePart(store, topics, offsets, settings.catalog.uri is None),
         "catalogs": CatalogPart(Integrations(store.engine), settings, storages),
         "exports": ExportPart(exports),
+        "credentials": CredentialPart(store),
         "generators": GeneratorPart(Generators(store.engine)),
     }
-    return Installation(parts, StoredOwners(Worlds(store.engine)), statements.check)
+
+    def check(plan: Plan, observed: Observed) -> None:
+        check_secrets(plan, settings)
+        statements.check(plan, observed)
+
+    return Installation(parts, StoredOwners(Worlds(store.engine)), check)
