@@ -12,15 +12,16 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
+from pyspark.sql import SparkSession
 
-from bench.query import HEADGATE, MIB, TABLE, parts, wait_for_driver, write_table
+from bench.query import HEADGATE, MIB, TABLE, create_table, parts, wait_for_driver
 from headgate.catalog.client import catalog_properties
 from headgate.embedded.runtime import Runtime
 from headgate.spark import CATALOG, Driver, build_session
@@ -55,25 +56,30 @@ def main() -> None:
 def measure(data: Path, folder: Path, arguments: argparse.Namespace, up: psutil.Process) -> None:
     runtime = Runtime.load(data)
     wait_for_driver(runtime)
-    with write_table(runtime, arguments.rows) as size:
-        print(f"{arguments.rows} rows in {size / MIB:.0f} MiB of files", flush=True)
     # The process of exports is there as long as there is one.
     kept = {"name": "kept", "sql": f"SELECT * FROM {TABLE}"}
     httpx.post(f"{runtime.api}/exports", json=kept, trust_env=False, timeout=60).raise_for_status()
-    few = exported(runtime, arguments.few, up)[1]
-    ours, all_rows = exported(runtime, arguments.rows, up)
-    for name, most in all_rows.items():
-        fewer = few[name]
-        print(
-            f"memory of {name}: {fewer // MIB} MiB, {most // MIB} MiB: {most / fewer:.2f} times", flush=True
-        )
-    for number in range(arguments.rounds):
-        if number:
-            ours = exported(runtime, arguments.rows, up)[0]
-        plain, alike = written_by_spark(runtime, folder)
-        for name, seconds in (("df.write.csv", plain), ("the same in order, in one file", alike)):
-            rate = arguments.rows / seconds / 1000
-            print(f"{name}: {seconds:.1f} s, {rate:.0f} thousand rows/s; an export: {seconds / ours:.2f}")
+    properties = catalog_properties(runtime.iceberg, token=runtime.catalog_key)
+    with Driver(build_session(runtime.settings, "bench", PLAIN_MEMORY, properties)) as driver:
+        size = create_table(driver.session, runtime.settings.namespace, arguments.rows)
+        print(f"{arguments.rows} rows in {size / MIB:.0f} MiB of files", flush=True)
+        print("warm: ", end="")
+        exported(runtime, arguments.few, up)
+        few = exported(runtime, arguments.few, up)[1]
+        for number in range(arguments.rounds):
+            ours, memory = exported(runtime, arguments.rows, up)
+            if not number:
+                print_memory(few, memory)
+            for name, seconds in written_by_spark(driver.session, runtime.settings.namespace, folder):
+                rate = arguments.rows / seconds / 1000
+                print(f"{name}: {seconds:.1f} s, {rate:.0f} thousand rows/s; ", end="")
+                print(f"an export has {seconds / ours:.2f} of that", flush=True)
+
+
+def print_memory(few: Mapping[str, int], many: Mapping[str, int]) -> None:
+    for name, most in many.items():
+        times = most / few[name]
+        print(f"memory of {name}: {few[name] // MIB} MiB, {most // MIB} MiB: {times:.2f} times", flush=True)
 
 
 def exported(runtime: Runtime, rows: int, up: psutil.Process) -> tuple[float, dict[str, int]]:
@@ -110,7 +116,7 @@ def export_process(runtime: Runtime) -> int | None:
         store.close()
 
 
-def wait_until(is_so: Any) -> None:
+def wait_until(is_so: Callable[[], bool]) -> None:
     while not is_so():
         time.sleep(POLL_SECONDS)
 
@@ -138,18 +144,15 @@ def watched(runtime: Runtime, up: psutil.Process) -> Iterator[dict[str, list[int
         thread.join()
 
 
-def written_by_spark(runtime: Runtime, folder: Path) -> tuple[float, float]:
-    """Seconds of `df.write.csv`, as it is, and of all rows in order in one file; both in a warm session."""
-    properties = catalog_properties(runtime.iceberg, token=runtime.catalog_key)
-    with Driver(build_session(runtime.settings, "bench", PLAIN_MEMORY, properties)) as driver:
-        rows = driver.session.table(f"{CATALOG}.{runtime.settings.namespace}.{TABLE}")
-        rows.limit(1000).write.csv(str(folder / "warm"), header=True, mode="overwrite")
-        times = []
-        for frame in (rows, rows.orderBy("id").coalesce(1)):
-            began = time.monotonic()
-            frame.write.csv(str(folder / "plain"), header=True, mode="overwrite")
-            times.append(time.monotonic() - began)
-    return times[0], times[1]
+def written_by_spark(session: SparkSession, namespace: str, folder: Path) -> Iterator[tuple[str, float]]:
+    """Seconds of `df.write.csv`, as it is, and of all rows in order in one file."""
+    rows = session.table(f"{CATALOG}.{namespace}.{TABLE}")
+    rows.limit(1000).write.csv(str(folder / "warm"), header=True, mode="overwrite")
+    ordered = rows.orderBy("id", *(name for name in rows.columns if name != "id")).coalesce(1)
+    for name, frame in (("df.write.csv", rows), ("the same in order, in one file", ordered)):
+        began = time.monotonic()
+        frame.write.csv(str(folder / "plain"), header=True, mode="overwrite")
+        yield name, time.monotonic() - began
 
 
 if __name__ == "__main__":
