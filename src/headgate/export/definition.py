@@ -115,6 +115,9 @@ class ExportFields(_Said):
     )
     retries: int = Field(5, ge=0, le=100, description="How often a run that failed is tried again.")
     order_by: list[str] = Field(default_factory=list, description="Columns that rows are ordered by first.")
+    explode: list[str] = Field(
+        default_factory=list, max_length=5, description="Arrays of the query: a row for each element."
+    )
     columns: list[str] | None = Field(None, min_length=1, description="Those that may leave, and no others.")
     masks: dict[str, Mask] = Field(default_factory=dict, description="Columns, and how they are hidden.")
     personal: list[str] = Field(default_factory=list, description="Columns that leave masked or not at all.")

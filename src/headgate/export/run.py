@@ -40,6 +40,7 @@ from headgate.export.sql import (
     TableName,
     at_snapshot,
     bind,
+    exploded,
     pin,
     rows_query,
     shape_query,
@@ -47,6 +48,7 @@ from headgate.export.sql import (
     unrepeatable,
     without_end,
 )
+from headgate.export.tags import personal_columns
 from headgate.failpoints import failpoint
 from headgate.model import EXPORT_TAG
 from headgate.store import RunRecord, RunState
@@ -88,8 +90,8 @@ class Rows(Protocol):
 @dataclass(frozen=True)
 class Surroundings:
     """What a run needs: tables and rows of the lake, keys by name, where files go, the cluster whose tables
-    are named without a namespace, how tables take records, and what the last run of an incremental export was
-    about."""
+    are named without a namespace, how tables take records, what the last run of an incremental export was
+    about, and which fields of a table's topic are tagged as personal."""
 
     tables: Tables
     rows: Rows
@@ -98,6 +100,7 @@ class Surroundings:
     cluster: str
     kind: Callable[[TableName], TableKind | None]
     last_increment: Callable[[str], Mapping[str, Any] | None]
+    personal: Callable[[TableName], frozenset[str]]
 
 
 def tag_of(run: RunRecord) -> str:
@@ -139,6 +142,7 @@ class FileRun:
         snapshots = self._held(tables)
         failpoint("export-held")
         text = pin(self._bound, self._around.cluster, self._relations(snapshots))
+        text = exploded(text, self._options.explode)
         columns = self._columns(text)
         folder = self._around.destination(self._options)
         folder.forget_drafts(self._name_of(ANY_PART))
@@ -255,6 +259,21 @@ class FileRun:
             found[table] = relation(table, increment, now, before)
         return found
 
+    def _check_tags(self, columns: list[str]) -> None:
+        """What a schema calls personal leaves masked."""
+        tagged = frozenset[str]().union(*map(self._around.personal, self._chosen()))
+        bare = [
+            name
+            for name in personal_columns(self._options.sql, columns, tagged)
+            if name not in self._options.masks
+        ]
+        if bare:
+            listed = ", ".join(f"'{name}'" for name in bare)
+            raise InvalidRequest(
+                f"The schema of its topic tags {listed} as personal, which would leave unmasked.",
+                "Name how it is hidden under `masks`, or take it out of the query.",
+            )
+
     def _check_change(self, columns: list[Column]) -> None:
         """Rows of an upsert table say what became of them."""
         table = self._incremental(self._chosen())
@@ -273,6 +292,7 @@ class FileRun:
         columns = flat_columns(schema)
         check_columns(columns, self._options)
         self._check_change(columns)
+        self._check_tags([column.name for column in columns])
         self.detail["unrepeatable"] = unrepeatable(self._options.sql, has_fractions(columns))
         self.detail["keys"] = key_versions(
             [mask.secret for mask in self._options.masks.values() if mask.secret is not None],
