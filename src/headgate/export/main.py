@@ -66,7 +66,7 @@ def make_service(runtime: Runtime, store: Store, stop: threading.Event) -> Expor
         settings.namespace,
         lambda table: kind_of(store, settings.namespace, table),
         exports.last_increment,
-        personal_fields(SchemaSource(runtime.registry_access), settings.namespace),
+        personal_fields(SchemaSource(runtime.registry_access), store, settings.namespace),
     )
     notifier = notifier_of(runtime, store)
     home = hashlib.sha256(secret(runtime.data, EXPORT_KEY).encode()).hexdigest()[:16]

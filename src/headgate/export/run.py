@@ -91,7 +91,7 @@ class Rows(Protocol):
 class Surroundings:
     """What a run needs: tables and rows of the lake, keys by name, where files go, the cluster whose tables
     are named without a namespace, how tables take records, what the last run of an incremental export was
-    about, and which fields of a table's topic are tagged as personal."""
+    about, and which columns of a table are personal."""
 
     tables: Tables
     rows: Rows
@@ -260,7 +260,7 @@ class FileRun:
         return found
 
     def _check_tags(self, columns: list[str]) -> None:
-        """What a schema calls personal leaves masked."""
+        """What a table or a schema calls personal leaves masked."""
         tagged = frozenset[str]().union(*map(self._around.personal, self._chosen()))
         bare = [
             name
@@ -270,7 +270,7 @@ class FileRun:
         if bare:
             listed = ", ".join(f"'{name}'" for name in bare)
             raise InvalidRequest(
-                f"The schema of its topic tags {listed} as personal, which would leave unmasked.",
+                f"Its table or the schema of its topic calls {listed} personal, which would leave unmasked.",
                 "Name how it is hidden under `masks`, or take it out of the query.",
             )
 

@@ -1,4 +1,4 @@
-"""Columns that schemas call personal: fields with a tag, and what a query makes of them.
+"""Columns that tables and schemas call personal, and what a query makes of them.
 
 A field is tagged as Confluent's registry has it, `"confluent:tags": ["PII"]`, or by `"personal": true`.
 """
@@ -12,6 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from headgate.export.sql import TableName
+from headgate.store import Store
 
 TAGS = "confluent:tags"
 PERSONAL = frozenset({"pii", "personal", "private", "sensitive"})
@@ -26,19 +27,22 @@ class Registry(Protocol):
     def versions(self, subject: str) -> Sequence[Any]: ...
 
 
-def personal_fields(registry: Registry, cluster: str) -> Callable[[TableName], frozenset[str]]:
-    """What gives the tagged fields of a table's topic: of any version, since a table keeps old columns."""
+def personal_fields(registry: Registry, store: Store, cluster: str) -> Callable[[TableName], frozenset[str]]:
+    """What gives the personal columns of a table: those of its options, and the tagged fields of its topic in
+    any version of its schemas, since a table keeps old columns."""
 
     def fields(table: TableName) -> frozenset[str]:
         if table.namespace != (cluster,):
             return frozenset()
         subjects = (f"{table.name}-key", f"{table.name}-value")
-        return frozenset(
+        tagged = (
             name
             for subject in subjects
             for schema in registry.versions(subject)
             for name in tagged_fields(schema.text)
         )
+        named = [one.spec.personal for one in store.tables() if one.spec.topic == table.name]
+        return frozenset(tagged).union(*named)
 
     return fields
 

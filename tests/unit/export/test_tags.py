@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from headgate.config import Settings
 from headgate.export.sql import TableName
 from headgate.export.tags import TAGS, personal_columns, personal_fields, tagged_fields
+from headgate.model import TableSpec
+from headgate.options import TableOptions
 from headgate.registry.avro import inlined
-from headgate.store import RunState
+from headgate.store import RunState, Store
 from tests.unit.export.test_service import Place, place
 
 __all__ = ["place"]
@@ -64,15 +67,20 @@ def test_a_tag_follows_its_field_under_other_names(sql: str, columns: list[str],
     assert personal_columns(sql, columns, frozenset({"email"})) == personal
 
 
-def test_tags_of_all_versions_of_key_and_value_count() -> None:
+def test_tags_of_all_versions_and_options_of_the_table_count(settings: Settings) -> None:
     registered: dict[str, list[Any]] = {
         "sales-key": [],
         "sales-value": [SimpleNamespace(text=json.dumps(SALE)), SimpleNamespace(text='"string"')],
     }
     registry: Any = SimpleNamespace(versions=registered.__getitem__)
-    fields = personal_fields(registry, "local")
-    assert fields(TableName(("local",), "sales")) == TAGGED
+    store = Store.open(settings.store_url)
+    store.enable_table(TableOptions(personal=["Birth"]).apply(TableSpec("sales")))
+    fields = personal_fields(registry, store, "local")
+    assert fields(TableName(("local",), "sales")) == {*TAGGED, "Birth"}
     assert fields(TableName(("others",), "sales")) == frozenset()
+    spec = store.table("sales").spec
+    assert (spec.personal, TableOptions(personal=[]).apply(spec).personal) == (("Birth",), ())
+    store.close()
 
 
 def test_a_tagged_column_does_not_leave_unmasked(place: Place) -> None:
@@ -81,7 +89,7 @@ def test_a_tagged_column_does_not_leave_unmasked(place: Place) -> None:
     place.work()
     failed = place.exports.run(run.id)
     assert failed.state is RunState.FAILED
-    assert "tags 'town' as personal" in failed.reason
+    assert "calls 'town' personal" in failed.reason
     place.exports.change(
         "weekly", {**failed.spec, "masks": {**failed.spec["masks"], "town": {"mask": "redact"}}}
     )
