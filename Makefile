@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql bench-doors bench-query bench-datagen bench-latency bench-export prerequisites
+.PHONY: help console check-console setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-upsert bench-mirror bench-sql bench-doors bench-query bench-datagen bench-latency bench-export prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -13,7 +13,7 @@ help:            ## what can be made
 prerequisites:
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh
 
-setup: prerequisites .venv/.ready .jars/.ready    ## what the demo needs: Python packages into .venv, jars into .jars
+setup: prerequisites .venv/.ready .jars/.ready console    ## what the demo needs: Python packages into .venv, jars into .jars, the console
 
 test-setup: setup .venv/.tests-ready .jars/.tests-ready    ## what checks, tests and benchmarks need beside that
 
@@ -23,6 +23,21 @@ test-setup: setup .venv/.tests-ready .jars/.tests-ready    ## what checks, tests
 
 .jars/.ready: jars/pom.xml jars/spark/pom.xml jars/broker/pom.xml | prerequisites
 	@$(PYTHON) scripts/setup.py jars demo
+	@touch $@
+
+# Node comes with the Python packages. The built files are a part of the package, and not in git.
+CONSOLE := src/headgate/server/console/index.html
+CONSOLE_SOURCES := $(shell find console -type f -not -path '*/node_modules/*' -not -path 'console/tests/*' \
+	-not -name '*.md' -not -name 'openapi.json' -not -name 'schema.d.ts')
+
+console: $(CONSOLE)    ## build the web pages, if their sources have changed
+
+console/node_modules/.ready: console/package.json console/package-lock.json console/.npmrc .venv/.ready | prerequisites
+	@$(PYTHON) scripts/setup.py console packages
+	@touch $@
+
+$(CONSOLE): $(CONSOLE_SOURCES) console/node_modules/.ready
+	@$(PYTHON) scripts/setup.py console build
 	@touch $@
 
 .venv/.tests-ready: requirements-dev.lock pyproject.toml | .venv/.ready
@@ -98,10 +113,20 @@ services-stop:   ## end what `make services` started
 unit: test-setup      ## the tests that need neither Spark nor a network
 	@$(BIN)/python -m pytest --numprocesses=2 tests/unit
 
-check: test-setup     ## ruff and mypy
+check: test-setup check-console    ## ruff and mypy; ESLint, type check and Vitest of the console
 	@$(BIN)/ruff check src tests bench scripts
 	@$(BIN)/ruff format --check src tests bench scripts
 	@$(BIN)/mypy
+
+NPM := $(BIN)/python scripts/npm.py
+
+# The console's types are made from the server's routes: one that changes fails here.
+check-console: test-setup
+	@$(BIN)/python -m scripts.openapi > console/src/api/openapi.json
+	@$(NPM) run --silent types
+	@$(NPM) run --silent typecheck
+	@$(NPM) run --silent lint
+	@$(NPM) run --silent test
 
 fix: test-setup       ## ruff's format, and what ruff can mend by itself
 	@$(BIN)/ruff format src tests bench scripts
@@ -153,7 +178,7 @@ bench-upsert: test-setup    ## seconds for a batch of random keys on growing tab
 bench-mirror: test-setup    ## what the Delta log adds to a table's time and bytes
 	@$(BIN)/python -m bench.mirror
 
-bench-doors: test-setup     ## catalog loads and commits a second, with and without a look at the peer's user
+bench-doors: test-setup     ## catalog loads and commits a second, alone and with doors, limits and the audit trail
 	@$(BIN)/python -m bench.doors
 
 bench-query: test-setup     ## large results in flat memory, and seconds of a warm SELECT count(*)
@@ -182,4 +207,5 @@ lock: setup      ## resolve requirements-dev.lock from pyproject.toml again, and
 
 clean:           ## remove what setup and runs left behind, the embedded data included
 	@test ! -e .services/services.json || $(MAKE) --no-print-directory services-stop
-	@rm -rf .coverage* .venv .jars .rck .services .test-times .headgate .pytest_cache .mypy_cache .ruff_cache build dist
+	@rm -rf .coverage* .venv .jars .rck .services .test-times .headgate .pytest_cache .mypy_cache .ruff_cache build dist \
+		console/node_modules console/src/api/openapi.json console/src/api/schema.d.ts $(dir $(CONSOLE))

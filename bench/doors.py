@@ -1,8 +1,10 @@
-"""`make bench-doors`: what it costs to know the user at the other end of each connection.
+"""`make bench-doors`: what the catalog costs with all that asks who it is, keeps limits and writes down.
 
-One catalog, one JVM, one process, two ports: at one the peer is looked up, at the other it is taken for our
-own without a look, as it was before. Rounds alternate between the two, so both meet the same machine; the
-results are the median of the rounds' ratios, for loads and commits on one connection and on new ones.
+One catalog, one JVM, one process, three ports: at one the catalog's routes stand alone and each connection is
+taken for our own, at the second its user is looked up, and at the third is the whole server as `headgate up`
+has it, with limits of bodies, origins, doors and the audit trail before the same routes. Rounds alternate
+between the three, so all meet the same machine; the results are the median of the rounds' ratios to the
+first, for loads and commits on one connection and on new ones.
 """
 
 import argparse
@@ -14,8 +16,9 @@ import tempfile
 import threading
 import time
 from asyncio import Transport
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -23,16 +26,14 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from headgate.access import Gate, LocalKeys
-from headgate.access.credentials import Credentials
 from headgate.access.peers import PEER
-from headgate.access.tokens import Tokens
-from headgate.catalog.embedded import EmbeddedCatalog
-from headgate.catalog.routes import catalog_router
 from headgate.config import load_settings
 from headgate.embedded.ports import LOOPBACK, free_port
-from headgate.jvm import Jvm
+from headgate.embedded.runtime import Runtime
+from headgate.server.app import create_app
 from headgate.server.connections import Connection
+from headgate.server.doors import gate_of
+from headgate.server.parts import embedded_parts
 from headgate.store import Store
 
 TABLE = "v1/namespaces/bench/tables/t"
@@ -72,18 +73,24 @@ def served(app: FastAPI, protocol: type[H11Protocol]) -> Iterator[str]:
         thread.join()
 
 
+@dataclass(frozen=True)
+class Apps:
+    """One catalog: its routes alone, and with all that stands before them."""
+
+    alone: FastAPI
+    whole: FastAPI
+
+
 @contextmanager
-def catalog_of(folder: Path) -> Iterator[FastAPI]:
-    with (
-        Jvm(load_settings(environment={}).jars_folder) as jvm,
-        closing(Store.open(f"sqlite:///{folder / 'control.db'}")) as store,
-        EmbeddedCatalog(jvm, folder / "catalog.db", (folder / "warehouse").as_uri()) as catalog,
-    ):
-        tokens = Tokens(store.engine, 600, 3600)
-        gate = Gate(Credentials(store.engine), tokens, LocalKeys("engine", "operator"))
-        app = FastAPI()
-        app.include_router(catalog_router(catalog, gate), prefix="/iceberg")
-        yield app
+def catalog_of(folder: Path) -> Iterator[Apps]:
+    settings = load_settings(environment={}, data=folder)
+    runtime = Runtime.of(settings, server_port=free_port(), connect_port=1, broker_port=1)
+    with closing(Store.open(settings.store_url)) as store:
+        gate = gate_of(runtime, store)
+        with embedded_parts(runtime, store, gate) as parts:
+            alone = FastAPI()
+            alone.include_router(parts.mounts["/iceberg"], prefix="/iceberg")
+            yield Apps(alone, create_app(runtime, store, mounts=parts.mounts, gate=gate))
 
 
 def measure(url: str, what: str, requests: int) -> float:
@@ -121,30 +128,36 @@ def main() -> None:
         client(url, what, int(requests))
         return
     with tempfile.TemporaryDirectory(prefix="headgate-bench-") as folder, ExitStack() as opened:
-        app = opened.enter_context(catalog_of(Path(folder)))
-        looking = opened.enter_context(served(app, Connection))
-        trusting = opened.enter_context(served(app, Trusting))
+        apps = opened.enter_context(catalog_of(Path(folder)))
+        trusting = opened.enter_context(served(apps.alone, Trusting))
+        looking = opened.enter_context(served(apps.alone, Connection))
+        whole = opened.enter_context(served(apps.whole, Connection))
         with httpx.Client(base_url=looking, trust_env=False) as http:
             http.post("v1/namespaces", json={"namespace": ["bench"]}).raise_for_status()
             table = {"name": "t", "schema": SCHEMA}
             http.post("v1/namespaces/bench/tables", json=table).raise_for_status()
-        compare(looking, trusting, arguments)
+        compare(trusting, {"with a look": looking, "the whole server": whole}, arguments)
 
 
-def compare(looking: str, trusting: str, arguments: argparse.Namespace) -> None:
-    worst = 1.0
+def compare(before: str, after: Mapping[str, str], arguments: argparse.Namespace) -> None:
+    worst = dict.fromkeys(after, 1.0)
     for what in ("loads-kept", "loads-new", "commits-kept", "commits-new"):
-        rates: list[tuple[float, float]] = []
+        rates: list[dict[str, float]] = []
         for number in range(arguments.rounds + 1):
-            ways = (looking, trusting) if number % 2 else (trusting, looking)
+            ways = [before, *after.values()]
+            ways = ways[number % 3 :] + ways[: number % 3]
             measured = {way: measure(way, what, arguments.requests) for way in ways}
             # The first warms up.
-            rates += [(measured[looking], measured[trusting])] if number else []
-        ratio = statistics.median(a / b for a, b in rates)
-        looked, trusted = (statistics.median(pair[side] for pair in rates) for side in (0, 1))
-        print(f"{what}: {looked:.0f}/s with a look, {trusted:.0f}/s without: {ratio:.3f}", flush=True)
-        worst = min(worst, ratio)
-    print(f"worst ratio {worst:.3f}, wanted at least {1 - LARGEST_LOSS:.2f}")
+            rates += [measured] if number else []
+        alone = statistics.median(one[before] for one in rates)
+        print(f"{what}: {alone:.0f}/s alone", end="")
+        for name, way in after.items():
+            ratio = statistics.median(one[way] / one[before] for one in rates)
+            worst[name] = min(worst[name], ratio)
+            print(f"; {name} {statistics.median(one[way] for one in rates):.0f}/s, {ratio:.3f}", end="")
+        print(flush=True)
+    for name, ratio in worst.items():
+        print(f"{name}: worst ratio {ratio:.3f}, wanted at least {1 - LARGEST_LOSS:.2f}")
 
 
 if __name__ == "__main__":

@@ -456,6 +456,43 @@ MUTANTS: tuple[Mutant, ...] = (
         test="tests/unit/access/test_gate.py::test_no_token_is_nobody_where_one_is_asked_for",
     ),
     Mutant(
+        name="link-at-the-public-door",
+        file="src/headgate/access/gate.py",
+        old="        if session is None or (session.credential is None and visit.public):",
+        new="        if session is None:",
+        harm="A cookie that a link gave on the machine makes an admin of whoever shows it from outside.",
+        test="tests/unit/access/test_sessions.py::test_gate_takes_a_session_at_the_loopback_door_only",
+    ),
+    Mutant(
+        name="cookie-alone",
+        file="src/headgate/access/gate.py",
+        old="        if not visit.is_ours:\n",
+        new="        if False:\n",
+        harm="A page that gets a browser to send its cookie changes what its user may change.",
+        test="tests/unit/access/test_sessions.py"
+        "::test_session_is_not_enough_for_what_another_page_may_have_sent",
+    ),
+    Mutant(
+        name="session-outlives-its-credential",
+        file="src/headgate/access/gate.py",
+        old="        found = self._credentials.find(session.credential)\n        if found is None:",
+        new=(
+            "        everybody = {one.client_id: one for one in self._credentials.list()}\n"
+            "        found = everybody[session.credential]\n        if found is None:"
+        ),
+        harm="A browser stays signed in after its credential was revoked.",
+        test="tests/unit/access/test_sessions.py"
+        "::test_session_of_a_credential_is_its_principal_at_both_doors",
+    ),
+    Mutant(
+        name="page-for-the-api",
+        file="src/headgate/server/pages.py",
+        old=' and not path.startswith("//") and path.split("/")[1] in SECTIONS',
+        new="",
+        harm="Whatever is read with GET is open to everybody.",
+        test="tests/unit/server/test_pages.py::test_nothing_else_is_open",
+    ),
+    Mutant(
         name="query-token-is-exchanged",
         file="src/headgate/access/tokens.py",
         old="        if USE in claims:\n            raise not_a_token()\n",

@@ -1,4 +1,4 @@
-"""`make setup` and `make test-setup`: Python packages into .venv, jars into .jars, with progress.
+"""`make setup` and `make test-setup`: Python packages, jars and the console, with progress.
 
 It runs before any package is installed: the standard library is all that it may import.
 """
@@ -25,6 +25,8 @@ from typing import Protocol, TextIO
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 JARS = ROOT / ".jars"
+MODULES_OF_NODE = ROOT / "console" / "node_modules"
+BUILT_CONSOLE = ROOT / "src" / "headgate" / "server" / "console"
 TAIL = 40
 BUILDING, INSTALLING = "building", "installing"
 UNITS = {"bytes": 1, "B": 1, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9}
@@ -62,6 +64,10 @@ MODULES = {
     "demo": Part(("spark", "broker"), 225_000_000),
     "tests": Part(("s3proxy", "postgres"), 75_000_000),
 }
+
+
+# What the console is built with, as npm gets it.
+NODE_PACKAGES = 150_000_000
 
 
 class SetupFailed(Exception):
@@ -371,6 +377,23 @@ def fetch_jars(purpose: str) -> None:
     report.line(f"done in {report.elapsed}: {format_size(progress.downloaded)} downloaded; {sizes}")
 
 
+def build_console(step: str) -> None:
+    """Install the packages that the console is built with, or build it, with the Node of .venv."""
+    report = Report("console", sys.stdout)
+    npm = [str(VENV / "bin" / "python"), "scripts/npm.py"]
+    if step == "packages":
+        report.line(
+            f"its packages, into console/node_modules: about {format_size(NODE_PACKAGES)} to download"
+        )
+        run([*npm, "ci", "--no-progress"], FolderProgress(MODULES_OF_NODE), report)
+        size = format_size(folder_size(MODULES_OF_NODE))
+        report.line(f"done in {report.elapsed}: console/node_modules has {size}")
+    else:
+        run([*npm, "run", "build"], FolderProgress(BUILT_CONSOLE), report)
+        size = format_size(folder_size(BUILT_CONSOLE))
+        report.line(f"built in {report.elapsed}: {BUILT_CONSOLE.relative_to(ROOT)} has {size}")
+
+
 def remove(folder: Path) -> None:
     """Remove the folder; of a link only the link."""
     if folder.is_symlink():
@@ -394,10 +417,12 @@ def unpack_postgres(folder: Path) -> None:
 
 
 def main() -> int:
-    steps = {"packages": install_packages, "jars": fetch_jars}
+    steps = {"packages": install_packages, "jars": fetch_jars, "console": build_console}
+    purposes = {"packages": list(PACKAGES), "jars": list(MODULES), "console": ["packages", "build"]}
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("step", choices=steps)
-    parser.add_argument("purpose", choices=PACKAGES)
+    chosen = parser.add_subparsers(dest="step", required=True)
+    for step, known in purposes.items():
+        chosen.add_parser(step).add_argument("purpose", choices=known)
     arguments = parser.parse_args()
     try:
         steps[arguments.step](arguments.purpose)

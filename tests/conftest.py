@@ -17,6 +17,7 @@ from headgate.embedded.ports import free_port
 from headgate.errors import NotFound
 from headgate.jvm import Jvm
 from tests.support import times
+from tests.support.answers import held_to_the_description
 from tests.support.services import DRIVER_OPTIONS, INTERPRETER, JVM_OPTIONS, Services
 from tests.support.stack import Stack
 from tests.support.warm import lease
@@ -142,6 +143,13 @@ def services(
         yield services
         shared.remove(services)
     services.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def answers_are_as_described() -> Iterator[None]:
+    """Whichever test reads an answer of the API fails where it has not the shape that clients rely on."""
+    with held_to_the_description():
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -66,6 +66,10 @@ _OPTION_TEXTS = {"client.dns.lookup": re.compile("use_all_dns_ips|resolve_canoni
 _ANY_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
+# Where a setting comes from that was given.
+Source = Literal["file", "environment"]
+
+
 def _count(*values: object) -> int:
     """How many were given."""
     return sum(value is not None for value in values)
@@ -418,6 +422,7 @@ class Limits(Section):
     address_failures: int = Field(
         100, ge=1, description="Wrong secrets and tokens from one address in a minute."
     )
+    streams: int = Field(50, ge=1, description="Live streams that one client keeps open.")
     reader: ReaderLimits = ReaderLimits()
     writer: WriterLimits = WriterLimits()
     admin: AdminLimits = AdminLimits()
@@ -605,6 +610,22 @@ def load_settings(
     except ValidationError as error:
         raise ConfigError(_explain(error, file)) from error
     return settings.model_copy(update={"data": settings.data.expanduser().absolute()})
+
+
+def setting_sources(file: Path | None, environment: Mapping[str, str] | None = None) -> dict[str, Source]:
+    """By dotted key, where a setting that was given comes from; sections of theirs are keys too."""
+    given = _from_environment(os.environ if environment is None else environment)
+    return {
+        **dict.fromkeys(_keys_of(_read_file(file)), "file"),
+        **dict.fromkeys(_keys_of(given), "environment"),
+    }
+
+
+def _keys_of(raw: Mapping[str, Any], within: str = "") -> Iterator[str]:
+    for name, value in raw.items():
+        yield f"{within}{name}"
+        if isinstance(value, Mapping):
+            yield from _keys_of(value, f"{within}{name}.")
 
 
 def _read_file(file: Path | None) -> dict[str, Any]:

@@ -20,16 +20,19 @@ SECONDS_KEY = "headgate.batch-seconds"
 RECORDS_KEY = "headgate.records-materialized"
 FILES_KEY = "headgate.files-created"
 REPLAY_KEY = "headgate.replay"
+# By which partition spec a snapshot's files are laid out: Iceberg's snapshots do not say.
+SPEC_KEY = "headgate.partition-spec"
 # What was asked of the engine, where a snapshot is all that came of it.
 REQUEST_KEY = "headgate.request"
 # Of a batch: records that were left out, and that became dead letters.
 SKIPPED_KEY = "headgate.skipped"
 DEAD_KEY = "headgate.dead"
-# Of a rollback: the newest snapshot before it, the one it went back to, what became of the records between
-# their positions, and who asked for it.
+# Of a rollback: the newest snapshot before it, the one it went back to, and what became of the records
+# between their positions.
 ROLLED_BACK_FROM_KEY = "headgate.rolled-back-from"
 ROLLED_BACK_TO_KEY = "headgate.rolled-back-to"
 ROLLED_BACK_RECORDS_KEY = "headgate.rolled-back-records"
+# Who asked for what a snapshot did, where somebody did.
 ASKED_BY_KEY = "headgate.asked-by"
 ROLLBACK = "rollback"
 DEAD_LETTERS_KEY = "headgate.dead-letters"

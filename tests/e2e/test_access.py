@@ -121,7 +121,7 @@ def test_its_own_parts_and_commands_go_on(guarded: Guarded) -> None:
 
 def test_nobody_else_gets_in(guarded: Guarded) -> None:
     root = guarded.stack.runtime.console.rstrip("/")
-    for path in ("/", "/api/v1/status", "/metrics", "/registry/subjects", "/iceberg/v1/namespaces"):
+    for path in ("/api/v1/status", "/metrics", "/registry/subjects", "/iceberg/v1/namespaces"):
         assert httpx.get(root + path, trust_env=False).status_code == 401
         assert guarded.elsewhere(path).status_code == 401
     assert httpx.get(f"{root}/healthz", trust_env=False).status_code == 200
@@ -227,7 +227,7 @@ def test_kafkas_own_tools_log_in_by_the_file_of_the_data_folder(guarded: Guarded
 def test_link_signs_a_browser_in(guarded: Guarded) -> None:
     link = guarded.stack.json("sign-in")["link"]
     with httpx.Client(trust_env=False, follow_redirects=True) as browser:
-        assert browser.get(guarded.stack.runtime.console).status_code == 401
+        assert browser.get(f"{guarded.stack.runtime.api}/status").status_code == 401
         assert browser.get(link).status_code == 200
         assert browser.get(f"{guarded.stack.runtime.api}/status").status_code == 200
     assert httpx.get(link, trust_env=False).status_code == 401

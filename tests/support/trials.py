@@ -132,7 +132,7 @@ FILES = (
 )  # fmt: skip
 FOLDERS = ("", "secrets", "logs", "warehouse", "scratch", "broker/logs", "statements")
 PATHS = (
-    "/", "/metrics", "/api/v1/status", "/api/v1/tables", "/api/v1/topics", "/api/v1/statements",
+    "/metrics", "/api/v1/session", "/api/v1/status", "/api/v1/tables", "/api/v1/topics", "/api/v1/statements",
     "/api/v1/events", "/api/v1/credentials", "/api/v1/audit", "/api/v1/catalogs", "/api/v1/storage",
     "/api/v1/openapi.json", "/registry/subjects", "/registry/schemas/ids/1", "/iceberg/v1/config",
     "/iceberg/v1/namespaces", "/iceberg/v1/namespaces/local/tables",

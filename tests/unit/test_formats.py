@@ -1,5 +1,7 @@
 """Iceberg's format version of a table: by its readers and its way of deleting, and never back."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,9 +9,12 @@ import pytest
 from headgate.config import TablePattern
 from headgate.engine.patterns import wanted_spec
 from headgate.errors import InvalidRequest
-from headgate.model import Deletes, RecordFormat, TableMode, TableSpec
+from headgate.model import READERS, Deletes, RecordFormat, TableMode, TableSpec
 from headgate.options import TableOptions
 from headgate.server.api.tables import format_warnings
+
+ROOT = Path(__file__).parents[2]
+NAME = re.compile(r"`([^`]+)`")
 
 
 @pytest.mark.parametrize(
@@ -47,6 +52,18 @@ def test_readers_and_deletes_choose_the_format(
 def test_what_a_format_has_not_is_refused(wanted: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         TableSpec("t", **wanted)
+
+
+def test_the_page_of_readers_says_what_is_chosen() -> None:
+    page = (ROOT / "docs" / "reference" / "readers.md").read_text(encoding="utf-8")
+    told: dict[str, bool] = {}
+    for line in page.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| `") and len(cells) == 6:
+            told |= {
+                name: cells[2].startswith(("yes", "reads", "by their")) for name in NAME.findall(cells[0])
+            }
+    assert told == READERS
 
 
 def test_a_table_of_before_keeps_the_format_that_it_has() -> None:

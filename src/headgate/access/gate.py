@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from headgate.access.credentials import Credential, Credentials
 from headgate.access.limits import FailureLimit
@@ -14,9 +14,9 @@ from headgate.access.oidc import Issuer
 from headgate.access.peers import PEER, Peer
 from headgate.access.query_tokens import QueryTokens
 from headgate.access.roles import ENGINE, LOCAL, Principal
-from headgate.access.sessions import Sessions
+from headgate.access.sessions import SIGN_OUT, Sessions
 from headgate.access.tokens import LONGEST_TOKEN, Tokens, not_a_token
-from headgate.errors import NotAuthorized
+from headgate.errors import NotAllowed, NotAuthorized
 
 # No token: PyIceberg, when it has none, sends the second.
 NOTHING = frozenset({None, "Bearer None"})
@@ -24,6 +24,11 @@ NOTHING = frozenset({None, "Bearer None"})
 PUBLIC_DOOR = "headgate.public"
 # The cookie of a browser's session; the port follows, as cookies go to all ports of a host.
 SESSION_COOKIE = "headgate-session-"
+# What the console's own requests carry, and no page of another origin can send.
+CONSOLE_HEADER = "x-headgate-console"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+# Where a request's ASGI scope says how its caller was let in.
+ADMISSION = "headgate.admission"
 MAKE_CREDENTIAL = "Make a credential with `headgate credentials create NAME --role reader`."
 KEY_OR_CREDENTIAL = (
     "Use a credential that its user makes with `headgate credentials create NAME --role reader`; who may "
@@ -43,6 +48,20 @@ class LocalKeys:
     operator: str = field(repr=False)
 
 
+# How a caller has shown who they are.
+By = Literal["local", "link", "credential", "token"]
+
+
+@dataclass(frozen=True)
+class Admission:
+    """Who a request comes from, and how that is known."""
+
+    caller: Principal
+    by: By
+    # When the browser's session ends; None where there is none.
+    expires_at: float | None = None
+
+
 @dataclass(frozen=True)
 class Visit:
     """What a request shows: its header or cookie, where it comes from, and whether by the public door."""
@@ -53,6 +72,8 @@ class Visit:
     # The other end of its connection; None where the server that took it knows of none.
     peer: Peer | None = field(default=None, repr=False, compare=False)
     session: str | None = field(default=None, repr=False)
+    # Whether it changes nothing, or has what only a page of our own can send beside a cookie.
+    is_ours: bool = True
 
     @classmethod
     def of(cls, scope: Mapping[str, Any]) -> Self:
@@ -66,6 +87,7 @@ class Visit:
             scope.get(PUBLIC_DOOR) is True,
             (scope.get("state") or {}).get(PEER),
             _session(scope),
+            _is_ours(scope),
         )
 
     @property
@@ -102,24 +124,47 @@ class Gate:
 
     def caller(self, visit: Visit) -> Principal:
         """Who it is, or NotAuthorized."""
+        return self.admit(visit).caller
+
+    def admit(self, visit: Visit) -> Admission:
+        """Who it is and how that is known, or NotAuthorized."""
         if visit.authorization in NOTHING:
-            return self._local(visit)
+            return self._signed_in(visit) or Admission(self._local(visit), "local")
         scheme, _, shown = (visit.authorization or "").strip().partition(" ")
         match scheme.lower():
             case "bearer":
-                return self._bearer(shown.strip(), visit)
+                caller = self._bearer(shown.strip(), visit)
+                return Admission(caller, "local" if caller is LOCAL else "token")
             case "basic":
-                return self.client(*basic(shown), visit).principal
+                return Admission(self.client(*basic(shown), visit).principal, "credential")
             case _:
                 raise NotAuthorized("Authorization must be Bearer or Basic.")
 
+    def _signed_in(self, visit: Visit) -> Admission | None:
+        """Whose browser it is, if it was signed in; NotAllowed where another page may have sent this."""
+        if self.sessions is None or visit.session is None:
+            return None
+        session = self.sessions.find(visit.session, visit.uid)
+        # Links are for the machine itself: what they open is no question of credentials.
+        if session is None or (session.credential is None and visit.public):
+            return None
+        if not visit.is_ours:
+            raise NotAllowed(
+                f"A browser's session changes something only with the header {CONSOLE_HEADER}.",
+                "Use the console; programs show a credential.",
+            )
+        if session.credential is None:
+            return Admission(LOCAL, "link", session.expires)
+        found = self._credentials.find(session.credential)
+        if found is None:
+            self.sessions.close(visit.session)
+            raise NotAuthorized("The credential was revoked.", "Sign in with another.")
+        return Admission(found.principal, "credential", session.expires)
+
     def _local(self, visit: Visit) -> Principal:
-        """Who shows no credential: a browser that was signed in, or this process's own user on loopback."""
+        """Who shows nothing: this process's own user on loopback."""
         if visit.public:
             raise NotAuthorized("A token is needed here.", MAKE_CREDENTIAL)
-        sessions, session = self.sessions, visit.session
-        if sessions is not None and session is not None and sessions.is_open(session, visit.uid):
-            return LOCAL
         if self._required:
             raise NotAuthorized("A token is needed here.", MAKE_CREDENTIAL)
         if visit.uid is None:
@@ -198,6 +243,12 @@ def session_cookie(scope: Mapping[str, Any]) -> str:
     """The name of the cookie at this server's port."""
     server = scope.get("server")
     return f"{SESSION_COOKIE}{server[1] if server else 0}"
+
+
+def _is_ours(scope: Mapping[str, Any]) -> bool:
+    if scope.get("method", "GET") in SAFE_METHODS or scope["path"] == SIGN_OUT:
+        return True
+    return any(name == CONSOLE_HEADER.encode() for name, _ in scope["headers"])
 
 
 def _session(scope: Mapping[str, Any]) -> str | None:

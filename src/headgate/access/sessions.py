@@ -1,8 +1,9 @@
-"""Browsers that were signed in: a link that works once, and the cookie that it is exchanged for.
+"""Browsers that were signed in, by a link that works once or by a credential, and the cookie they got for it.
 
 Who may read the operator's key of the data folder makes a link without asking the server: it is signed with
-that key. The server keeps what links were used and which sessions they opened in memory only, so a restart of
-the server ends them all.
+that key. The server keeps what links were used and which sessions are open in memory only, so a restart of
+the server ends them all. A session knows whose it is and not what they may: that is looked up at each
+request.
 """
 
 import hashlib
@@ -18,7 +19,10 @@ from headgate.errors import NotAuthorized
 LINK_SECONDS = 900.0
 TOKEN_BYTES = 32
 MOST_SESSIONS = 1000
+# Of one credential: whoever signs in again and again closes their own sessions, not those of others.
+MOST_OF_ONE = 50
 SIGN_IN = "/sign-in"
+SIGN_OUT = "/sign-out"
 
 
 def link_token(operator_key: str, now: float | None = None) -> str:
@@ -28,10 +32,14 @@ def link_token(operator_key: str, now: float | None = None) -> str:
 
 
 @dataclass(frozen=True)
-class _Session:
+class Session:
+    """Of one browser."""
+
     expires: float
     # Who signed in, where that is known: cookies go to every port of a host, those of other users too.
     uid: int | None
+    # The client id that it was signed in with; None by a link.
+    credential: str | None = None
 
 
 class Sessions:
@@ -44,7 +52,7 @@ class Sessions:
         self._began = _milliseconds(clock()) / 1000
         self._lock = threading.Lock()
         self._used: dict[str, float] = {}
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[str, Session] = {}
 
     def open(self, token: str, uid: int | None) -> str:
         """The secret of a new session, for a link's token; NotAuthorized if that was used or is no token."""
@@ -55,16 +63,29 @@ class Sessions:
         # Which links were used before this server began is not known.
         if issued < self._began or issued + LINK_SECONDS <= now:
             raise _no_link("has expired")
-        secret = secrets.token_urlsafe(TOKEN_BYTES)
         with self._lock:
             self._used = {used: expires for used, expires in self._used.items() if expires > now}
             if body in self._used:
                 raise _no_link("was used already")
             self._used[body] = issued + LINK_SECONDS
-            self._sessions = {key: one for key, one in self._sessions.items() if one.expires > now}
-            if len(self._sessions) >= MOST_SESSIONS:
-                del self._sessions[next(iter(self._sessions))]
-            self._sessions[_hash(secret)] = _Session(now + self.lifetime, uid)
+            return self._add(Session(now + self.lifetime, uid))
+
+    def begin(self, credential: str, uid: int | None) -> str:
+        """The secret of a new session of who has shown a credential's secret."""
+        now = self._clock()
+        with self._lock:
+            own = [key for key, one in self._sessions.items() if one.credential == credential]
+            if len(own) >= MOST_OF_ONE:
+                del self._sessions[own[0]]
+            return self._add(Session(now + self.lifetime, uid, credential))
+
+    def _add(self, session: Session) -> str:
+        """With the lock held. Those that have ended make room, then the oldest."""
+        now, secret = self._clock(), secrets.token_urlsafe(TOKEN_BYTES)
+        self._sessions = {key: one for key, one in self._sessions.items() if one.expires > now}
+        if len(self._sessions) >= MOST_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        self._sessions[_hash(secret)] = session
         return secret
 
     def close(self, secret: str) -> None:
@@ -74,8 +95,14 @@ class Sessions:
 
     def is_open(self, secret: str, uid: int | None) -> bool:
         """Whether this is a session's secret, shown by the user who signed in."""
+        return self.find(secret, uid) is not None
+
+    def find(self, secret: str, uid: int | None) -> Session | None:
+        """The open session of this secret, shown by the user who signed in."""
         session = self._sessions.get(_hash(secret))
-        return session is not None and session.expires > self._clock() and session.uid == uid
+        if session is None or session.expires <= self._clock() or session.uid != uid:
+            return None
+        return session
 
 
 def _signature(key: str, body: str) -> str:

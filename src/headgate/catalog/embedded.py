@@ -56,6 +56,10 @@ class EmbeddedCatalog:
         found: dict[str, Any] = json.loads(answer.body or "{}")["metadata"]
         return found
 
+    def metadata_location(self, namespace: tuple[str, ...], name: str) -> str:
+        """Where a table's metadata is now: elsewhere after each commit. No file is read for it."""
+        return self.tables.metadata_location(Identifier(namespace, name))
+
     def content(self, location: str) -> bytes | None:
         """A file's bytes, None if it is gone."""
         return self._iceberg.content(location)

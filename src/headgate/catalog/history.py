@@ -13,6 +13,7 @@ from headgate.model import (
     ROLLED_BACK_RECORDS_KEY,
     ROLLED_BACK_TO_KEY,
     SECONDS_KEY,
+    SPEC_KEY,
 )
 
 Metadata = Mapping[str, Any]
@@ -87,9 +88,11 @@ def table_history(metadata: Metadata) -> dict[str, Any]:
     snapshots = _newest_first(metadata)
     by_id = {one["snapshot-id"]: one for one in snapshots}
     ancestors, refs = set(_ancestors(metadata)), ref_rows(metadata)
+    layouts = _partition_changes(metadata)
     entries = [
         _entry(metadata, one, by_id.get(one.get("parent-snapshot-id")))
         | {
+            "partition_change": layouts.get(one["snapshot-id"]),
             "is_current_ancestor": one["snapshot-id"] in ancestors,
             "refs": [ref["name"] for ref in refs if ref["snapshot_id"] == str(one["snapshot-id"])],
         }
@@ -97,6 +100,7 @@ def table_history(metadata: Metadata) -> dict[str, Any]:
     ]
     return {
         "snapshots": entries,
+        "total": len(entries),
         "format_version": metadata.get("format-version"),
         **storage(metadata),
         "partition_specs": [_spec(metadata, spec) for spec in metadata.get("partition-specs") or []],
@@ -119,6 +123,7 @@ def _entry(metadata: Metadata, snapshot: Metadata, parent: Metadata | None) -> d
     before = None if parent is None else _numbers(_summary(parent), _TOTALS)
     return {
         "snapshot_id": str(snapshot["snapshot-id"]),
+        "sequence": int(snapshot.get("sequence-number") or 0),
         "parent_id": _id(snapshot.get("parent-snapshot-id")),
         "committed_at": snapshot["timestamp-ms"],
         "operation": summary.get("operation"),
@@ -185,6 +190,21 @@ def _schema_changes(metadata: Metadata, parent: Metadata, snapshot: Metadata) ->
     return sorted(changes)
 
 
+def _partition_changes(metadata: Metadata) -> dict[int, str]:
+    """The snapshots that laid their files out otherwise than the last one before them, each with by what."""
+    by_id = {str(spec["spec-id"]): spec for spec in metadata.get("partition-specs") or []}
+    specs: dict[int, str] = {}
+    changes = {}
+    for snapshot in reversed(_newest_first(metadata)):
+        number, before = snapshot["snapshot-id"], specs.get(snapshot.get("parent-snapshot-id", -1))
+        now = _summary(snapshot).get(SPEC_KEY, before)
+        if now is not None:
+            specs[number] = now
+        if before is not None and now != before and now in by_id:
+            changes[number] = ", ".join(_spec(metadata, by_id[now])["fields"]) or "none"
+    return changes
+
+
 def _columns(kind: Any, path: str) -> Iterator[tuple[int, tuple[str, str]]]:
     """Every field of a type at any depth: its id, its path and its type's name."""
     if not isinstance(kind, Mapping):
@@ -204,9 +224,19 @@ def _spec(metadata: Metadata, spec: Metadata) -> dict[str, Any]:
     for schema in metadata.get("schemas") or []:
         names |= {number: name for number, (name, _) in _columns(schema, "")}
     fields = [
-        f"{one['transform']}({names.get(one['source-id'], one['source-id'])})" for one in spec["fields"]
+        _field(str(one["transform"]), str(names.get(one["source-id"], one["source-id"])))
+        for one in spec["fields"]
+        if one["transform"] != "void"
     ]
     return {"spec_id": spec["spec-id"], "fields": fields}
+
+
+def _field(transform: str, column: str) -> str:
+    """As `--partition` takes it: `day(ts)`, `bucket(16, id)`, `id`."""
+    name, _, size = transform.removesuffix("]").partition("[")
+    if name == "identity":
+        return column
+    return f"{name}({size}, {column})" if size else f"{name}({column})"
 
 
 def _summary(snapshot: Metadata) -> Mapping[str, str]:

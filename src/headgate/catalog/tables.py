@@ -76,7 +76,7 @@ class Tables:
 
     def exists(self, identifier: Identifier, everything: bool) -> Answer:
         self._check_shown(identifier, everything)
-        self._metadata_location(identifier)
+        self.metadata_location(identifier)
         return Answer(204)
 
     def _check_shown(self, identifier: Identifier, everything: bool) -> None:
@@ -92,7 +92,7 @@ class Tables:
         asked: Asked,
     ) -> Answer:
         self._check_shown(identifier, everything)
-        location = self._metadata_location(identifier)
+        location = self.metadata_location(identifier)
         self._iceberg.know_places()
         etag = _etag(location, snapshots)
         if self._delegation.vends(location, asked):
@@ -119,7 +119,7 @@ class Tables:
     def credentials(self, identifier: Identifier, everything: bool, caller: Principal) -> Answer:
         """Keys anew, for who has a table open for long."""
         self._check_shown(identifier, everything)
-        metadata = self._iceberg.read(self._metadata_location(identifier))
+        metadata = self._iceberg.read(self.metadata_location(identifier))
         return Answer(200, self._delegation.credentials(identifier, metadata, caller))
 
     def create(
@@ -225,7 +225,7 @@ class Tables:
 
     def drop(self, identifier: Identifier, purge: bool, once: Once | None, caller: Principal) -> Answer:
         def drop() -> Answer:
-            metadata = self._last_metadata(self._metadata_location(identifier))
+            metadata = self._last_metadata(self.metadata_location(identifier))
             self._check_managed(caller, identifier, metadata)
             if purge and metadata is not None:
                 self._check_purge(caller, identifier, metadata)
@@ -260,7 +260,7 @@ class Tables:
         self._rights.check_creates(caller, target)
 
         def rename() -> Answer:
-            self._check_managed(caller, source, self._last_metadata(self._metadata_location(source)))
+            self._check_managed(caller, source, self._last_metadata(self.metadata_location(source)))
             self._ledger.rename(source, target, once)
             return Answer(204)
 
@@ -298,7 +298,7 @@ class Tables:
         self._iceberg.parse("ReportMetricsRequest", json.dumps(body))
         return Answer(204)
 
-    def _metadata_location(self, identifier: Identifier) -> str:
+    def metadata_location(self, identifier: Identifier) -> str:
         pointer = self._ledger.pointer(identifier)
         if pointer is None or pointer.kind != TABLE:
             raise no_such_table(identifier)
@@ -316,7 +316,7 @@ class Tables:
                 location = outcome.metadata_location
                 if location is None or not self._iceberg.exists(location):
                     # Superseded and removed since; the spec allows a newer state of the table here.
-                    location = self._metadata_location(identifier)
+                    location = self.metadata_location(identifier)
                 return self._answer(identifier, self._iceberg.read(location), asked)
 
         return replay

@@ -23,8 +23,7 @@ def history(
 ) -> None:
     """What each snapshot that is kept did: rows, files, bytes, offsets, columns."""
     with connect(data) as client:
-        found = client.get("tables", topic, "history")
-    found["snapshots"] = found["snapshots"][:limit]
+        found = client.get("tables", topic, "history", limit=limit)
     if json:
         print_json(found)
         return
@@ -61,10 +60,11 @@ def _line(one: dict[str, Any]) -> tuple[object, ...]:
     action = f" ({one['action']})" if one["action"] else ""
     removed = one["rows_removed"] + one["rows_deleted"]
     notes = [*one["schema_changes"], *(f"at {name}" for name in one["refs"])]
+    if one["partition_change"] is not None:
+        notes.append(f"partitioned by {one['partition_change']} from here on")
     if one["rolled_back"] is not None:
         back = one["rolled_back"]
-        by = f", by {one['asked_by']}" if one["asked_by"] else ""
-        notes.append(f"back from {back['from']} to {back['to']}, records {back['records']}{by}")
+        notes.append(f"back from {back['from']} to {back['to']}, records {back['records']}")
     if not one["is_current_ancestor"]:
         notes.append("undone")
     if one["action"] not in (None, "batch", "rollback") and one["before"] is not None:
@@ -73,6 +73,8 @@ def _line(one: dict[str, Any]) -> tuple[object, ...]:
             f"{before['files']} files of {size_text(before['bytes'])} are {after['files']} of "
             f"{size_text(after['bytes'])}"
         )
+    if one["asked_by"]:
+        notes.append(f"asked by {one['asked_by']}")
     offsets = " ".join(f"{partition}:{offset}" for partition, offset in (one["to"] or {}).items())
     return (
         _time(one["committed_at"]),

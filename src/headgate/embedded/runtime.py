@@ -5,13 +5,13 @@ The file has no secrets: settings are read anew from the configuration file and 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit, urlunsplit
 
 from headgate import __version__
-from headgate.config import Settings, load_settings
+from headgate.config import Settings, Source, load_settings, setting_sources
 from headgate.embedded.broker import client_security
 from headgate.embedded.ports import LOOPBACK
 from headgate.embedded.process import Identity
@@ -35,6 +35,8 @@ class Runtime:
     connect_port: int
     config: Path | None = None
     supervisor: Identity | None = None
+    # By dotted key, where the settings come from that were given.
+    sources: Mapping[str, Source] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(
@@ -154,6 +156,7 @@ class Runtime:
             config=config,
             supervisor=None if supervisor is None else Identity.from_dict(supervisor),
         )
+        found = replace(found, sources=setting_sources(config, environment))
         return found if settings.kafka.bootstrap else replace(found, kafka=run["addresses"]["kafka"])
 
 

@@ -320,14 +320,14 @@ class Loop:
                 materializer.forget()
         match request.kind:
             case "replay":
-                return asdict(materializer.replay(view))
+                return asdict(materializer.replay(view, request.asked_by))
             case "mirror":
                 return materializer.mirror(view, bool(request.arguments.get("rebuild")))
             case "rollback" | "plan-rollback":
                 return materializer.rollback(view, _rollback_wanted(request))
             case "accept":
                 what = str(request.arguments["what"])
-                materializer.accept(view, what, request.id)
+                materializer.accept(view, what, request.id, request.asked_by)
                 return {"accepted": what}
         raise InvalidRequest(f"The engine does not know how to {request.kind}.")
 
@@ -406,4 +406,4 @@ def _rollback_wanted(request: Request) -> Wanted:
     """Without `records` a plan is asked for."""
     said = request.arguments
     records = Records(said["records"]) if request.kind == "rollback" else None
-    return Wanted(request.id, str(said["to"]), records, str(said.get("asked_by") or ""))
+    return Wanted(request.id, str(said["to"]), records, request.asked_by)

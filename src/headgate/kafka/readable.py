@@ -62,7 +62,7 @@ class Reader:
         record = {
             "partition": message.partition(),
             "offset": message.offset(),
-            "timestamp": _time(*message.timestamp()),
+            "timestamp": moment(*message.timestamp()),
             "key": key.content,
             "value": value.content,
             "key_format": key.format,
@@ -78,14 +78,19 @@ class Reader:
             return None
         try:
             if schema.type == "AVRO":
-                return Readable(exact(self._avro(schema_id, schema.text, data)), "avro", schema_id)
+                return Readable(exact(self.decode_avro(schema_id, schema.text, data)), "avro", schema_id)
             if schema.type == "JSON":
-                return Readable(_json(data[HEADER:].decode()), "json", schema_id)
+                return Readable(self.decode_json(data[HEADER:]), "json", schema_id)
         except MALFORMED:
             return None
         return Readable(_encoded(data), "bytes", schema_id)
 
-    def _avro(self, schema_id: int, text: str, data: bytes) -> Any:
+    def decode_json(self, body: bytes) -> Any:
+        """What stands behind the wire prefix; raises one of MALFORMED."""
+        return _json(body.decode())
+
+    def decode_avro(self, schema_id: int, text: str, data: bytes) -> Any:
+        """Of bytes with their wire prefix; raises one of MALFORMED."""
         if schema_id not in self._parsed:
             self._parsed[schema_id] = fastavro.parse_schema(json.loads(text))
         stream = io.BytesIO(data)
@@ -151,7 +156,8 @@ def _bytes(part: str | bytes | None) -> bytes | None:
     return part.encode() if isinstance(part, str) else part
 
 
-def _time(kind: int, milliseconds: int) -> str | None:
+def moment(kind: int, milliseconds: int) -> str | None:
+    """The time of a record, if it has one."""
     if kind == TIMESTAMP_NOT_AVAILABLE:
         return None
     try:

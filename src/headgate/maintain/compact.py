@@ -5,7 +5,7 @@ from typing import Any
 
 from headgate.failpoints import failpoint
 from headgate.maintain.actions import Actions, lost_commits
-from headgate.model import OPERATION_KEY
+from headgate.model import ASKED_BY_KEY, OPERATION_KEY, SPEC_KEY
 
 # Of a group of files that are too small, two are worth packing when somebody asks for it.
 FEWEST_FILES = "2"
@@ -26,6 +26,8 @@ class Compaction:
     everything: bool = False
     only_deleted: bool = False
     many_manifests: int = MANY_MANIFESTS
+    # Who wants it; nobody when the table's thresholds do.
+    asked_by: str = ""
 
     def options(self) -> dict[str, str]:
         """As Iceberg's rewrite takes them."""
@@ -76,9 +78,9 @@ def compact(actions: Actions, table: Any, how: Compaction) -> Compacted:
             # Vectors of files that go leave with them; others may have lost theirs before.
             rewrite = rewrite.option("remove-dangling-deletes", "true")
         failpoint("maintain-compacting")
-        rewritten = rewrite.snapshotProperty(OPERATION_KEY, "compact").execute()
+        rewritten = _told(rewrite, table, how.asked_by).execute()
     failpoint("maintain-compacted")
-    manifests = rewrite_manifests(actions, table, how.many_manifests)
+    manifests = rewrite_manifests(actions, table, how.many_manifests, how.asked_by)
     actions.lake.refresh(table)
     after = table.currentSnapshot()
     return Compacted(
@@ -93,14 +95,22 @@ def compact(actions: Actions, table: Any, how: Compaction) -> Compacted:
     )
 
 
-def rewrite_manifests(actions: Actions, table: Any, many: int) -> int:
+def rewrite_manifests(actions: Actions, table: Any, many: int, asked_by: str = "") -> int:
     """Fewer manifests, when there are many; how many were rewritten."""
     actions.lake.refresh(table)
     with lost_commits(f"rewrite the manifests of table '{table.name()}'"):
         if table.currentSnapshot().allManifests(table.io()).size() < many:
             return 0
-        rewrite = actions.of().rewriteManifests(table).snapshotProperty(OPERATION_KEY, "compact")
+        rewrite = _told(actions.of().rewriteManifests(table), table, asked_by)
         return sum(1 for _ in rewrite.execute().rewrittenManifests())
+
+
+def _told(rewrite: Any, table: Any, asked_by: str) -> Any:
+    """The rewrite, whose snapshot says what it was and who wanted it."""
+    said = {OPERATION_KEY: "compact", SPEC_KEY: str(table.spec().specId()), ASKED_BY_KEY: asked_by}
+    for key, value in said.items():
+        rewrite = rewrite.snapshotProperty(key, value) if value else rewrite
+    return rewrite
 
 
 def _count(snapshot: Any, key: str) -> int:

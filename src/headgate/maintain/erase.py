@@ -18,7 +18,7 @@ from headgate.maintain.actions import Actions, check_may_delete, lost_commits
 from headgate.maintain.clean import clean
 from headgate.maintain.compact import Compaction, compact, rewrite_manifests
 from headgate.maintain.expire import expire, pin
-from headgate.model import EXPORT_TAG, OPERATION_KEY
+from headgate.model import ASKED_BY_KEY, EXPORT_TAG, OPERATION_KEY
 from headgate.tables.mirror import DeltaMirror
 
 ERASE_KEY = "headgate.erase"
@@ -47,6 +47,7 @@ def erase(
     target_bytes: int,
     erase_id: str,
     mirror: DeltaMirror | None = None,
+    asked_by: str = "",
 ) -> Erased:
     """Done again after a failure, it goes on where it was: `erase_id` finds the delete that was made."""
     check_condition(actions, topic, where)
@@ -56,14 +57,14 @@ def erase(
         return Erased(0, 0, 0, 0, 0, [])
     rows = _erased_before(actions, table, erase_id)
     if rows is None:
-        _delete(actions, topic, where, erase_id)
+        _delete(actions, topic, where, erase_id, asked_by)
         actions.lake.refresh(table)
         rows = _erased_before(actions, table, erase_id) or 0
     failpoint("maintain-deleted")
     # Also rows that were deleted before and may have matched: every file that has some.
-    packed = compact(actions, table, Compaction(target_bytes, only_deleted=True))
-    rewrite_manifests(actions, table, 0)
-    pin(actions, table, topic)
+    packed = compact(actions, table, Compaction(target_bytes, only_deleted=True, asked_by=asked_by))
+    rewrite_manifests(actions, table, 0, asked_by)
+    pin(actions, table, topic, asked_by)
     _release_exports(table)
     newest = table.currentSnapshot().timestampMillis()
     expired = expire(actions, table, topic, newest + 1, 1, mirror)
@@ -126,8 +127,8 @@ def _parser(actions: Actions) -> Any:
     return cast(Any, actions.spark)._jsparkSession.sessionState().sqlParser()
 
 
-def _delete(actions: Actions, topic: str, where: str, erase_id: str) -> None:
-    session = _marking(actions.spark, erase_id)
+def _delete(actions: Actions, topic: str, where: str, erase_id: str, asked_by: str) -> None:
+    session = _marking(actions.spark, erase_id, asked_by)
     name = actions.sql_name(topic)
     # On a line of its own, so that a comment in it ends with it. The second condition always holds; with it
     # Iceberg does not drop whole files by their statistics, which it would do without our summary.
@@ -148,10 +149,12 @@ def is_of_the_condition(error: PySparkException) -> bool:
     return (error.getSqlState() or "").startswith(("22", "42"))
 
 
-def _marking(spark: SparkSession, erase_id: str) -> SparkSession:
+def _marking(spark: SparkSession, erase_id: str, asked_by: str) -> SparkSession:
     session = spark.newSession()
     session.conf.set(f"{_PROPERTY}{OPERATION_KEY}", "erase")
     session.conf.set(f"{_PROPERTY}{ERASE_KEY}", erase_id)
+    if asked_by:
+        session.conf.set(f"{_PROPERTY}{ASKED_BY_KEY}", asked_by)
     return session
 
 

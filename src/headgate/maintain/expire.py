@@ -9,7 +9,7 @@ from headgate.errors import PositionMissing
 from headgate.failpoints import failpoint
 from headgate.maintain.actions import Actions, check_may_delete, lost_commits
 from headgate.maintain.tags import kept_until
-from headgate.model import OPERATION_KEY, POSITION_KEY, POSITION_TAG, Batch
+from headgate.model import ASKED_BY_KEY, OPERATION_KEY, POSITION_KEY, POSITION_TAG, Batch
 from headgate.options import OWN_REFS
 from headgate.tables.lake import FileChanges
 from headgate.tables.mirror import DeltaMirror, snapshot_ids
@@ -105,13 +105,15 @@ def kept_and_carrier(table: Any, older_than_ms: int, keep_last: int) -> tuple[li
     return ancestors[:count], None if tag is None else table.snapshot(tag.snapshotId())
 
 
-def pin(actions: Actions, table: Any, topic: str) -> None:
-    """A snapshot without rows that says again where the table stands, judged as any batch is."""
+def pin(actions: Actions, table: Any, topic: str, asked_by: str = "") -> None:
+    """A snapshot without rows that says again where the table stands, judged as any batch is. `asked_by`:
+    whose request it is a part of."""
     position = read_position(table, topic)
     if position is None:
         raise PositionMissing(f"Table '{topic}' has no position to keep.")
     batch, head = Batch(position, position), table.currentSnapshot()
-    actions.lake.commit(table, topic, FileChanges(), batch, head, {OPERATION_KEY: "pin"})
+    whose = {ASKED_BY_KEY: asked_by} if asked_by else {}
+    actions.lake.commit(table, topic, FileChanges(), batch, head, {OPERATION_KEY: "pin", **whose})
     actions.lake.refresh(table)
 
 

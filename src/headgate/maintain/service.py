@@ -66,12 +66,13 @@ class Maintenance:
 
     def carry_out(self, request: Request) -> dict[str, Any]:
         """What came of a request of one of `KINDS`."""
-        topic, said = request.topic, request.arguments
+        topic, said, asked_by = request.topic, request.arguments, request.asked_by
         table = self._known(topic)
         settings = self._settings
         match request.kind:
             case "compact":
-                how = Compaction(settings.target_file_bytes, everything=bool(said.get("all")))
+                everything = bool(said.get("all"))
+                how = Compaction(settings.target_file_bytes, everything=everything, asked_by=asked_by)
                 return asdict(compact(self._actions, table, how))
             case "expire":
                 seconds = _seconds(said.get("older_than"), settings.snapshots_older_than)
@@ -86,7 +87,7 @@ class Maintenance:
                 mirror = self._mirror(topic, table)
                 runs = {tag.removeprefix(EXPORT_TAG).partition("-")[0] for tag in export_tags(table)}
                 Exports(self._store.engine).note_erasure(runs)
-                return asdict(erase(self._actions, table, topic, where, size, request.id, mirror))
+                return asdict(erase(self._actions, table, topic, where, size, request.id, mirror, asked_by))
             case "tag":
                 keep = said.get("keep")
                 kept = None if keep is None else parse_duration(str(keep))

@@ -23,7 +23,7 @@ from headgate.kafka.registry import RegistryAccess
 from headgate.registry.avro import MalformedAvro, inlined
 from headgate.registry.schemas import SchemaType
 
-__all__ = ["ReferencedSchema", "RegisteredSchema", "RegistryAccess", "SchemaSource"]
+__all__ = ["ReferencedSchema", "RegisteredSchema", "RegistryAccess", "SchemaSource", "SubjectVersion"]
 
 TIMEOUT_SECONDS = 5
 NOT_FOUND_CODES = (40401, 40402, 40403)
@@ -50,6 +50,18 @@ class RegisteredSchema:
     type: SchemaType
     text: str
     references: tuple[ReferencedSchema, ...] = ()
+
+
+@dataclass(frozen=True)
+class SubjectVersion:
+    """A version of a subject as it was registered: its references are named, not put inline."""
+
+    subject: str
+    version: int
+    id: int
+    type: str
+    text: str
+    references: tuple[tuple[str, str, int], ...] = ()
 
 
 class SchemaSource:
@@ -119,6 +131,36 @@ class SchemaSource:
         numbers: Any = self._ask(lambda: self._client._rest_client.get(path, {}), f"subject '{subject}'")
         found = (self._version(subject, number, f"subject '{subject}'") for number in numbers or ())
         return [self._remember(one.schema_id, one.schema) for one in found if one is not None]
+
+    def latest_of_all(self) -> dict[str, SubjectVersion] | None:
+        """The latest version of every subject, in one call; None where the registry does not list schemas."""
+        try:
+            found: Any = self._ask(
+                lambda: self._client._rest_client.get("schemas", {"latestOnly": "true"}), "its schemas"
+            )
+        except (NotFound, ConfigError):
+            # Confluent's is not the only registry, and others do without this.
+            return None
+        return {one["subject"]: _subject_version(one) for one in found or ()}
+
+    def version_numbers(self, subject: str) -> list[int]:
+        """Of all versions of a subject, the oldest first; none when there is no such subject."""
+        path = f"subjects/{quote(subject, safe='')}/versions"
+        found: Any = self._ask(lambda: self._client._rest_client.get(path, {}), f"subject '{subject}'")
+        return sorted(found or ())
+
+    def version(self, subject: str, version: int | str) -> SubjectVersion | None:
+        """A version, or `latest`; None when it is not there."""
+        path = f"subjects/{quote(subject, safe='')}/versions/{version}"
+        found: Any = self._ask(lambda: self._client._rest_client.get(path, {}), f"subject '{subject}'")
+        return None if found is None else _subject_version(found)
+
+    def compatibility_level(self, subject: str) -> str | None:
+        """What holds for a subject's next version: its own level, or the registry's."""
+        path = f"config/{quote(subject, safe='')}"
+        query = {"defaultToGlobal": "true"}
+        found: Any = self._ask(lambda: self._client._rest_client.get(path, query), f"subject '{subject}'")
+        return None if found is None else found.get("compatibilityLevel")
 
     def subjects(self) -> list[str]:
         """All that have a version."""
@@ -255,3 +297,14 @@ class SchemaSource:
         if status == 404:
             return NotFound(said, "Check that registry.url is the address of a schema registry.")
         return ConfigError(said, "Check registry.url.")
+
+
+def _subject_version(found: Any) -> SubjectVersion:
+    """Of the registry's answer; the type of Avro is left out of it."""
+    references = tuple(
+        (one["name"], one["subject"], int(one["version"])) for one in found.get("references") or ()
+    )
+    kind = found.get("schemaType") or SchemaType.AVRO.value
+    return SubjectVersion(
+        found["subject"], int(found["version"]), int(found["id"]), kind, found["schema"], references
+    )

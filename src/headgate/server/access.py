@@ -25,8 +25,10 @@ from headgate.store.store import no_table
 RULE = "x-headgate-access"
 # `everything`: no question of topics. `table`, `topic`, `statement`: the one that the path names.
 # `generator`: the topics which the named one writes. `body`: those that the body names. `seen`: the answer
-# has what the caller sees. `own`: what the caller has started.
-About = Literal["everything", "table", "topic", "statement", "generator", "body", "seen", "own"]
+# has what the caller sees. `own`: what the caller has started. `open`: for whoever asks, without a role.
+About = Literal["everything", "table", "topic", "statement", "generator", "body", "seen", "own", "open"]
+# For a route that asks itself who it is.
+OPEN: dict[str, Any] = {"openapi_extra": {RULE: {"role": None, "about": "open"}}}
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,14 @@
 """The server's application, put together from what it is given."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Response, status
-from fastapi.responses import HTMLResponse
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.concurrency import run_in_threadpool
 
 from headgate import __version__
 from headgate.access import Gate
@@ -16,7 +17,6 @@ from headgate.embedded.secrets import QUERY_KEY, secret
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.registry.client import SchemaSource
-from headgate.server import page
 from headgate.server.access import Asking, check_declared
 from headgate.server.api.audit import audit_router
 from headgate.server.api.catalogs import catalogs_router
@@ -26,25 +26,33 @@ from headgate.server.api.desired import desired_router
 from headgate.server.api.exports import ExportDesk, exports_router, files_router
 from headgate.server.api.generators import generators_router
 from headgate.server.api.history import history_router
+from headgate.server.api.live import live_router
 from headgate.server.api.maintenance import maintenance_router
+from headgate.server.api.messages import messages_router
 from headgate.server.api.metadata import LakeMetadata, metadata_router
 from headgate.server.api.queries import queries_router
-from headgate.server.api.records import records_router
+from headgate.server.api.records import Readers, records_router
+from headgate.server.api.session import session_router
+from headgate.server.api.settings import settings_router
 from headgate.server.api.sql import sql_router
 from headgate.server.api.statements import statements_router
 from headgate.server.api.storage import StorageDesk, storage_router
 from headgate.server.api.tables import tables_router
 from headgate.server.api.topics import topics_router
 from headgate.server.callers import callers
+from headgate.server.described import DescribedApp
 from headgate.server.desired import installation_of
 from headgate.server.doors import TOKENS, Doorkeeper, gate_of
 from headgate.server.driver import QueryDriver
 from headgate.server.failures import RESPONSES, answer_failures
 from headgate.server.limits import BodyLimits
+from headgate.server.live import Live
 from headgate.server.metrics import metrics_registry
 from headgate.server.origin import OwnOrigin
 from headgate.server.overview import Overview
+from headgate.server.pages import pages_router
 from headgate.server.signin import signin_router
+from headgate.server.standings import StandingsReader
 from headgate.server.trail import Trail
 from headgate.statements.declared import DeclaredTables
 from headgate.statements.execute import Executor
@@ -82,7 +90,9 @@ def create_app(
     embedded = runtime.settings.catalog.uri is None
     places = places or Places.of(runtime.settings, Storages(store.engine))
     topics = Topics(runtime.kafka_access)
-    app = FastAPI(
+    gate = gate or gate_of(runtime, store)
+    live = Live(runtime, StandingsReader(runtime, store), gate, runtime.settings.limits.streams)
+    app = DescribedApp(
         title="Headgate",
         version=__version__,
         summary="Turns Kafka topics into Iceberg tables, exactly once.",
@@ -90,8 +100,9 @@ def create_app(
         # Its pages would load scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
+        lifespan=lifespan_of(live),
     )
-    gate = gate or gate_of(runtime, store)
+    app.state.live = live
     app.add_middleware(BodyLimits, limits=runtime.settings.limits, own_limits=frozenset({TOKENS}))
     app.add_middleware(Doorkeeper, gate=gate, cluster=runtime.settings.namespace)
     app.add_middleware(OwnOrigin, public_url=runtime.settings.public.url)
@@ -110,18 +121,22 @@ def create_app(
     )
     driver = QueryDriver(store, secret(runtime.data, QUERY_KEY))
     history = QueryHistory(store.engine)
+    readers = Readers()
     describe_caller = callers(runtime.settings.limits, gate, embedded)
-    routers = (
+    routers: tuple[APIRouter, ...] = (
         control_router(found),
         tables,
         maintenance_router(store),
         metadata_router(store, lake, runtime.settings.namespace),
-        topics_router(store, topics, offsets),
+        topics_router(store, topics, offsets, schemas),
         statements_router(store, found.records, runtime.kafka_access, topics, offsets),
         sql_router(scripts),
         queries_router(scripts, driver, store, history, describe_caller, gate.check_stands),
         history_router(history, store, driver),
-        records_router(runtime.kafka_access, schemas, describe_caller, gate.check_stands),
+        records_router(runtime.kafka_access, schemas, readers, describe_caller, gate.check_stands),
+        messages_router(
+            runtime.kafka_access, topics, offsets, schemas, readers, describe_caller, gate.check_stands
+        ),
         credentials_router(store),
         audit_router(audit),
         storage_router(desk),
@@ -129,17 +144,36 @@ def create_app(
         exports_router(exports),
         desired_router(installation, found),
         generators_router(Generators(store.engine)),
+        live_router(live, store),
+        settings_router(runtime),
     )
+    if gate.sessions is not None:
+        routers = (*routers, session_router(gate, gate.sessions, runtime.settings.public.url))
     check_declared(routers)
     for router in routers:
         app.include_router(router, prefix=API, responses=RESPONSES)
     if gate.sessions is not None:
-        app.include_router(signin_router(gate.sessions))
+        app.include_router(signin_router(gate.sessions, runtime.settings.public.url))
     app.include_router(files_router(runtime, store))
     for path, router in (mounts or {}).items():
         app.include_router(router, prefix=path)
     app.include_router(operations_router(found, {"store": store.tables, **(checks or {})}, instance))
+    app.include_router(pages_router())
     return app
+
+
+def lifespan_of(live: Live) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """Live state is looked at while the server serves."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        live.start()
+        try:
+            yield
+        finally:
+            await run_in_threadpool(live.stop)
+
+    return lifespan
 
 
 def operations_router(found: Overview, checks: Mapping[str, Check], instance: str) -> APIRouter:
@@ -157,10 +191,6 @@ def operations_router(found: Overview, checks: Mapping[str, Check], instance: st
     def metrics(access: Asking) -> Response:
         registry = metrics_registry(found.seen_by(access))
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
-
-    @router.get("/", summary="How things stand, for people", response_class=HTMLResponse)
-    def console(access: Asking) -> str:
-        return page.render(found.seen_by(access).status())
 
     return router
 

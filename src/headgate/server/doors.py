@@ -7,12 +7,13 @@ What they may is each route's to say: see `access.py`.
 """
 
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.access import Gate, LocalKeys
 from headgate.access.credentials import Credentials
-from headgate.access.gate import PUBLIC_DOOR, Visit
+from headgate.access.gate import ADMISSION, CONSOLE_HEADER, PUBLIC_DOOR, Visit
 from headgate.access.limits import FailureLimit
 from headgate.access.oidc import Issuer
 from headgate.access.sessions import SIGN_IN, Sessions
@@ -22,18 +23,20 @@ from headgate.catalog.oauth import PATH
 from headgate.catalog.requests import error_response
 from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import ENGINE_KEY, OPERATOR_KEY, secret
-from headgate.errors import HeadgateError, NotAllowed, NotAuthorized, TooManyFailures
+from headgate.errors import HeadgateError, LimitReached, NotAllowed, NotAuthorized, TooManyFailures
 from headgate.export.links import PATH as FILES
 from headgate.server.access import Access, check_known
 from headgate.server.failures import Failure, status_of
+from headgate.server.pages import is_open
 from headgate.store import Store
 
 # Whether all is well is nobody's secret, and those who watch over processes have no credentials. A link that
-# signs in is its own credential, and so is one to the file of an export.
+# signs in is its own credential, and so is one to the file of an export. The console's page has no data.
 OPEN = frozenset({"/healthz", SIGN_IN})
 CATALOG = "/iceberg/"
 TOKENS = f"/iceberg{PATH}"
 LONGEST_OF_STRANGERS = 65_536
+SESSION = "/api/v1/session"
 
 
 def gate_of(runtime: Runtime, store: Store) -> Gate:
@@ -62,15 +65,19 @@ class Doorkeeper:
         self._cluster = cluster
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and is_sign_in(scope) and _is_large(scope):
+            await _refuse(LimitReached("The body is too long for a credential."), scope, receive, send)
+            return
         if scope["type"] == "http" and _is_for_catalog(scope["path"]) and _is_large(scope):
             try:
                 await run_in_threadpool(self._gate.caller, Visit.of(scope))
             except HeadgateError as error:
                 await error_response(error)(scope, receive, send)
                 return
-        if scope["type"] in ("http", "websocket") and not _asks_itself(scope["path"]):
+        if scope["type"] in ("http", "websocket") and not _asks_itself(scope):
             try:
-                caller = await run_in_threadpool(self._gate.caller, Visit.of(scope))
+                admission = await run_in_threadpool(self._gate.admit, Visit.of(scope))
+                caller = admission.caller
                 check_known(caller)
                 if caller.reads_only:
                     raise NotAllowed(f"{caller.name}'s query reads the catalog alone.")
@@ -78,12 +85,18 @@ class Doorkeeper:
                 await _refuse(error, scope, receive, send)
                 return
             scope[RIGHTS] = Access(caller, self._cluster)
+            scope[ADMISSION] = admission
         await self._app(scope, receive, send)
 
 
 def _is_for_catalog(path: str) -> bool:
     """And for no token, where the body says who it is."""
     return path.startswith(CATALOG) and path != TOKENS
+
+
+def is_sign_in(scope: Scope) -> bool:
+    """Whether the body is who it is: a client id and its secret."""
+    return (scope["method"], scope["path"]) == ("POST", SESSION)
 
 
 def _is_large(scope: Scope) -> bool:
@@ -94,8 +107,11 @@ def _is_large(scope: Scope) -> bool:
     return b"transfer-encoding" in headers or not length.isdigit() or int(length) > LONGEST_OF_STRANGERS
 
 
-def _asks_itself(path: str) -> bool:
-    return path in OPEN or path.startswith((CATALOG, FILES))
+def _asks_itself(scope: Scope) -> bool:
+    path = scope["path"]
+    if path in OPEN or path.startswith((CATALOG, FILES)):
+        return True
+    return scope["type"] == "http" and (is_open(scope["method"], path) or is_sign_in(scope))
 
 
 async def _refuse(error: HeadgateError, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,13 +119,18 @@ async def _refuse(error: HeadgateError, scope: Scope, receive: Receive, send: Se
         await send({"type": "websocket.close", "code": 1008})
         return
     headers = {}
-    if isinstance(error, NotAuthorized):
-        # Basic, so that a browser asks; Bearer is taken as well.
+    if isinstance(error, NotAuthorized) and not _is_of_console(scope):
+        # Basic, so that a browser asks; Bearer is taken as well. The console has a page of its own for it.
         headers["WWW-Authenticate"] = 'Basic realm="headgate"'
     if isinstance(error, TooManyFailures):
         headers["Retry-After"] = str(error.wait)
     said = Failure(error=type(error).__name__, message=error.message, remedy=error.remedy)
     await JSONResponse(said.model_dump(), status_of(error), headers)(scope, receive, send)
+
+
+def _is_of_console(scope: Scope) -> bool:
+    headers = Headers(scope=scope)
+    return CONSOLE_HEADER in headers or "text/event-stream" in headers.get("accept", "")
 
 
 class PublicDoor:

@@ -2,8 +2,10 @@
 
 import logging
 import signal
+import socket
 import sys
 import threading
+from collections.abc import Callable
 
 import uvicorn
 
@@ -56,7 +58,7 @@ def serve(runtime: Runtime, instance: str) -> int:
                 used=parts.used,
                 lake=parts.catalog,
             )
-            server = uvicorn.Server(
+            server = Server(
                 uvicorn.Config(
                     app,
                     host=LOOPBACK,
@@ -67,7 +69,8 @@ def serve(runtime: Runtime, instance: str) -> int:
                     # Nobody stands between: an address that a request names itself is not believed.
                     proxy_headers=False,
                     timeout_graceful_shutdown=GRACE_SECONDS,
-                )
+                ),
+                app.state.live.end,
             )
             with (
                 PublicServer(runtime.settings.public, app),
@@ -78,6 +81,18 @@ def serve(runtime: Runtime, instance: str) -> int:
             return int(watch.gone)
     finally:
         store.close()
+
+
+class Server(uvicorn.Server):
+    """One that ends what would go on for ever before it waits for the answers that it gives."""
+
+    def __init__(self, config: uvicorn.Config, end_streams: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._end_streams = end_streams
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._end_streams()
+        await super().shutdown(sockets)
 
 
 class JvmWatch:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headgate import __version__
 from headgate.access.topics import TopicRights
 from headgate.embedded.runtime import Runtime
 from headgate.model import OnError, Start, StartKind, StatementState
@@ -43,29 +42,8 @@ class Overview:
     def is_whole(self) -> bool:
         return self.rights is None or self.rights.caller.is_admin
 
-    def status(self) -> dict[str, Any]:
-        return {
-            "version": __version__,
-            "cluster": self.runtime.settings.cluster.name,
-            "warehouse": self.runtime.warehouse,
-            "addresses": self.runtime.addresses,
-            "processes": self.processes(),
-            "tables": self.tables(),
-            "statements": self.statements(),
-        }
-
     def processes(self) -> list[dict[str, Any]]:
-        embedded = self.runtime.settings.kafka.bootstrap is None
-        settings = self.runtime.settings
-        absent = {"broker"} if not embedded else set()
-        absent |= {"connect"} if not settings.connect.enabled else set()
-        # It is there only while a generator is.
-        absent |= {"datagen"} if self.store.process("datagen").state == "stopped" else set()
-        shown = [process(self.store.process(name)) for name in PROCESSES if name not in absent]
-        if self.is_whole:
-            return shown
-        # Where they listen and which processes they are is for who runs them.
-        return [one | {"pid": None, "detail": {}} for one in shown]
+        return [process_seen(one, self.is_whole) for one in known_processes(self.runtime, self.store)]
 
     def tables(self) -> list[dict[str, Any]]:
         return [table(record) for record in self.store.tables() if self._sees(record.spec.topic)]
@@ -122,12 +100,34 @@ class Overview:
         ]
 
 
+def known_processes(runtime: Runtime, store: Store) -> list[ProcessRecord]:
+    """Those that this Headgate has; datagen is there only while a generator is."""
+    settings = runtime.settings
+    absent = {
+        *({"broker"} if settings.kafka.bootstrap is not None else ()),
+        *({"connect"} if not settings.connect.enabled else ()),
+    }
+    records = store.processes(name for name in PROCESSES if name not in absent)
+    return [one for one in records if one.name != "datagen" or one.state != "stopped"]
+
+
+def process_seen(record: ProcessRecord, is_whole: bool) -> dict[str, Any]:
+    """Where it listens and which process it is is for who runs it."""
+    shown = process(record)
+    return shown if is_whole else shown | {"pid": None, "detail": {}}
+
+
+def process_state(record: ProcessRecord) -> str:
+    """What it last said of itself, unless that was long ago."""
+    is_silent = record.beat_at and time.time() - record.beat_at > SILENT_SECONDS
+    return "silent" if is_silent and record.state != "stopped" else record.state
+
+
 def process(record: ProcessRecord) -> dict[str, Any]:
     age = time.time() - record.beat_at if record.beat_at else None
-    silent = age is not None and age > SILENT_SECONDS and record.state != "stopped"
     return {
         "name": record.name,
-        "state": "silent" if silent else record.state,
+        "state": process_state(record),
         "pid": record.pid or None,
         "beat_age": age,
         "detail": dict(record.detail),

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.access import ENGINE, Principal
 from headgate.access.gate import PUBLIC_DOOR
+from headgate.access.sessions import SIGN_IN
 from headgate.access.topics import RIGHTS
 from headgate.server.access import Access
 from headgate.store.audit import REFUSED, Audit, AuditEntry
@@ -114,6 +115,8 @@ def _is_noted(scope: Scope, status: int, access: Access | None) -> bool:
     if status in TURNED_AWAY or (access is not None and access.is_telling and status >= REFUSED):
         return True
     if access is not None and access.shows_records:
+        return True
+    if scope["path"] == SIGN_IN and "caller" in scope["state"]:
         return True
     return scope["method"] not in READING and HARMLESS.fullmatch(scope["path"]) is None
 

@@ -282,10 +282,16 @@ class Exports:
             self._change_detail(connection, run_id, pruned=outcome)
 
     def link_used(self, run_id: str, address: str) -> None:
+        self._log_of_run(run_id, "link opened", f"run {run_id}, from {address}")
+
+    def file_downloaded(self, run_id: str, who: str) -> None:
+        self._log_of_run(run_id, "file downloaded", f"run {run_id}, by {who}")
+
+    def _log_of_run(self, run_id: str, kind: str, message: str) -> None:
         with self._engine.begin() as connection:
             export = connection.scalar(sa.select(_runs.c.export).where(_runs.c.id == run_id))
             if export is not None:
-                log_event(connection, subject(export), "link opened", f"run {run_id}, from {address}")
+                log_event(connection, subject(export), kind, message)
 
     # -- within a transaction
 

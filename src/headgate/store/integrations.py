@@ -155,6 +155,13 @@ class Integrations:
             rows = connection.execute(sa.select(_integrations).order_by(_integrations.c.name)).mappings()
             return [_integration(row) for row in rows]
 
+    def counts(self) -> list[tuple[str, PublicationState, int]]:
+        """By catalog and state, how many tables there are."""
+        columns = (_publications.c.integration, _publications.c.state)
+        query = sa.select(*columns, sa.func.count()).group_by(*columns)
+        with reading(self._engine) as connection:
+            return [(row[0], PublicationState(row[1]), int(row[2])) for row in connection.execute(query)]
+
     def publications(
         self, integration: str | None = None, topic: str | None = None
     ) -> list[PublicationRecord]:

@@ -3,7 +3,7 @@
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,10 +194,22 @@ class Statements:
             raise no_statement(name)
         return _record(row)
 
-    def all(self) -> list[StatementRecord]:
+    def all(self, ids: Collection[str] | None = None) -> list[StatementRecord]:
+        """Those with one of `ids`, where some are given."""
+        query = _select().order_by(_statements.c.name)
+        if ids is not None:
+            query = query.where(_statements.c.id.in_(list(ids)))
         with reading(self._engine) as connection:
-            rows = connection.execute(_select().order_by(_statements.c.name)).mappings()
-            return [_record(row) for row in rows]
+            return [_record(row) for row in connection.execute(query).mappings()]
+
+    def versions(self) -> dict[str, Hashable]:
+        """By id, what is another with each change of a statement's record: a small read."""
+        query = sa.select(
+            _statements.c.id, _statements.c.desired, _statements.c.state, _statements.c.updated_at
+        )
+        with reading(self._engine) as connection:
+            rows = connection.execute(query.order_by(_statements.c.name))
+            return {row.id: (row.desired, row.state, row.updated_at) for row in rows}
 
     # -- for the engine
 

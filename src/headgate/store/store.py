@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -13,8 +13,11 @@ from sqlalchemy import Connection, Engine, RowMapping
 from headgate.errors import AlreadyExists, InvalidRequest, NotFound
 from headgate.model import TableSpec, TableState
 from headgate.store.database import migrate, open_database, reading
+from headgate.store.snapshots import forget_snapshots
 from headgate.store.sql_objects import retract_topics, watermark_column
 
+# Among a request's arguments: whose it is.
+_ASKED_BY = "asked_by"
 _metadata = sa.MetaData()
 _tables = sa.Table(
     "tables",
@@ -107,6 +110,11 @@ class Request:
     result: Mapping[str, Any]
     created_at: float
 
+    @property
+    def asked_by(self) -> str:
+        """Whose request it is; empty where that is not known."""
+        return str(self.arguments.get(_ASKED_BY) or "")
+
 
 @dataclass(frozen=True)
 class ProcessRecord:
@@ -185,9 +193,10 @@ class Store:
             by_hand = set(connection.execute(sa.select(_declined.c.topic)).scalars())
             return by_hand | retract_topics(connection)
 
-    def ask(self, topic: str, kind: str, arguments: Mapping[str, Any]) -> str:
+    def ask(self, topic: str, kind: str, arguments: Mapping[str, Any], asked_by: str = "") -> str:
         """A request to the engine; its id."""
         found = uuid.uuid4().hex
+        whose = {_ASKED_BY: asked_by} if asked_by else {}
         with self.engine.begin() as connection:
             self._update_table(connection, topic)
             connection.execute(
@@ -195,7 +204,7 @@ class Store:
                     id=found,
                     topic=topic,
                     kind=kind,
-                    arguments=dict(arguments),
+                    arguments={**arguments, **whose},
                     state="waiting",
                     result={},
                     created_at=time.time(),
@@ -231,7 +240,8 @@ class Store:
         with self.engine.begin() as connection:
             mine = _requests.update().where(_requests.c.id == request.id)
             connection.execute(mine.values(state=state, result=dict(result), arguments={}))
-            said = ", ".join(f"{key}: {value}" for key, value in result.items())
+            told = {**result, **({"asked by": request.asked_by} if request.asked_by else {})}
+            said = ", ".join(f"{key}: {value}" for key, value in told.items())
             self._log(connection, request.topic, f"{request.kind} {state}", said)
 
     def set_desired(self, topic: str, desired: str) -> None:
@@ -264,12 +274,25 @@ class Store:
             connection.execute(_declined.delete().where(_declined.c.topic == topic))
             connection.execute(_declined.insert().values(topic=topic))
             connection.execute(_status.delete().where(_status.c.topic == topic))
+            forget_snapshots(connection, topic)
             self._log(connection, topic, "disabled", "by request")
 
-    def tables(self) -> list[TableRecord]:
+    def tables(self, topics: Collection[str] | None = None) -> list[TableRecord]:
+        """All of them, or those of `topics`."""
+        query = self._select_tables().order_by(_tables.c.topic)
+        if topics is not None:
+            query = query.where(_tables.c.topic.in_(list(topics)))
         with reading(self.engine) as connection:
-            rows = connection.execute(self._select_tables().order_by(_tables.c.topic)).mappings()
-            return [_table_record(row) for row in rows]
+            return [_table_record(row) for row in connection.execute(query).mappings()]
+
+    def table_versions(self) -> dict[str, Hashable]:
+        """By topic, what is another with each change of a table's record: a small read."""
+        query = sa.select(_tables.c.topic, _tables.c.stamp, _status.c.updated_at).join(
+            _status, _status.c.topic == _tables.c.topic
+        )
+        with reading(self.engine) as connection:
+            rows = connection.execute(query.order_by(_tables.c.topic))
+            return {row.topic: (row.stamp, row.updated_at) for row in rows}
 
     def wants(self) -> set[tuple[str, str]]:
         """Each table with a stamp of the last thing that was wanted of it: a small read."""
@@ -332,19 +355,40 @@ class Store:
             )
         return ProcessRecord(**row) if row is not None else ProcessRecord(name)
 
+    def processes(self, names: Iterable[str]) -> list[ProcessRecord]:
+        """In the order of their names here; those that have said nothing yet too."""
+        wanted = list(names)
+        query = sa.select(_processes).where(_processes.c.name.in_(wanted))
+        with reading(self.engine) as connection:
+            found = {row["name"]: ProcessRecord(**row) for row in connection.execute(query).mappings()}
+        return [found.get(name, ProcessRecord(name)) for name in wanted]
+
     # -- events
 
     def log(self, subject: str, kind: str, message: str) -> None:
         with self.engine.begin() as connection:
             self._log(connection, subject, kind, message)
 
-    def events(self, subject: str | Collection[str] | None = None, limit: int = 100) -> list[dict[str, Any]]:
-        """The newest first; of one subject, of several, or of all."""
+    def events(
+        self,
+        subject: str | Collection[str] | None = None,
+        limit: int = 100,
+        *,
+        before: int | None = None,
+        text: str | None = None,
+    ) -> list[dict[str, Any]]:
+        """The newest first; of one subject, of several, or of all. `before` is the id of an event; `text` is
+        anywhere in the subject, the kind or the message."""
         query = sa.select(_events).order_by(_events.c.id.desc()).limit(limit)
         if isinstance(subject, str):
             query = query.where(_events.c.subject == subject)
         elif subject is not None:
             query = query.where(_events.c.subject.in_(list(subject)))
+        if before is not None:
+            query = query.where(_events.c.id < before)
+        if text is not None:
+            columns = (_events.c.subject, _events.c.kind, _events.c.message)
+            query = query.where(sa.or_(*(column.icontains(text, autoescape=True) for column in columns)))
         with reading(self.engine) as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 

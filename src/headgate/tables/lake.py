@@ -33,6 +33,7 @@ from headgate.model import (
     MANAGED_KEY,
     REPLAY_KEY,
     REQUEST_KEY,
+    SPEC_KEY,
     TOPIC_KEY,
     Batch,
 )
@@ -297,7 +298,7 @@ class Lake:
                 update.removeDeletes(file)
             for file in changes.removed:
                 update.removeRows(file)
-        for key, value in summary.items():
+        for key, value in {SPEC_KEY: str(table.spec().specId()), **summary}.items():
             update.set(key, value)
         update.validateWith(self._still_at(head))
         with commit_errors(f"commit to table '{topic}'"):

@@ -26,6 +26,7 @@ from headgate.errors import (
 )
 from headgate.failpoints import failpoint
 from headgate.model import (
+    ASKED_BY_KEY,
     DEAD_KEY,
     FORMATS_KEY,
     OPERATION_KEY,
@@ -345,7 +346,7 @@ class Materializer:
             batch, self._head.snapshotId(), staged.rows, staged.bytes, time.monotonic() - started, bad
         )
 
-    def accept(self, view: TopicView, what: str, request: str = "") -> None:
+    def accept(self, view: TopicView, what: str, request: str = "", asked_by: str = "") -> None:
         """Go on past what stopped the table, by its operator's word: `new-topic` begins with the topic that
         has its name now, `new-timeline` compares no position with those before it, `lost` goes on behind
         records that are gone. An empty snapshot says so; `request` finds it again when its answer is lost."""
@@ -388,7 +389,8 @@ class Materializer:
                 for p, (start, behind) in ranges.items()
             )
         batch = Batch(position, end)
-        extra = {ACCEPTED_KEY: said, **({REQUEST_KEY: request} if request else {})}
+        whose = {REQUEST_KEY: request, ASKED_BY_KEY: asked_by}
+        extra = {ACCEPTED_KEY: said, **{key: value for key, value in whose.items() if value}}
         self._head = self._lake.commit(self._table, self.spec.topic, FileChanges(), batch, self._head, extra)
         self.position = end
         if self._upserts is not None:
@@ -502,7 +504,7 @@ class Materializer:
         else:
             self.mirror_trouble = None
 
-    def replay(self, view: TopicView) -> ReplayReport:
+    def replay(self, view: TopicView, asked_by: str = "") -> ReplayReport:
         """Dead letters that can be read now go into the table, each once, however often this is called."""
         if self._dead is None:
             raise InvalidRequest(
@@ -518,7 +520,7 @@ class Materializer:
             replay_id = str(uuid.uuid4())
             if self._dead.take_up(replay_id, self._known(self._owner), topic_id, good):
                 failpoint("replay-taken-up")
-                replayed += self._carry_out(replay_id, topic_id)
+                replayed += self._carry_out(replay_id, topic_id, asked_by)
         self._dead_count = self._dead.count(self._known(self._owner))
         self._note_facts()
         return ReplayReport(replayed, self._dead_count)
@@ -554,7 +556,7 @@ class Materializer:
         batch, extra = Batch(position, position), {OPERATION_KEY: "pin"}
         self._head = self._lake.commit(self._table, self.spec.topic, FileChanges(), batch, self._head, extra)
 
-    def _carry_out(self, replay_id: str, topic_id: str) -> int:
+    def _carry_out(self, replay_id: str, topic_id: str, asked_by: str) -> int:
         dead = self._known(self._dead)
         source = dead.of_replay(replay_id)
         plan = self._in_play.evolve(self._table)
@@ -566,7 +568,8 @@ class Materializer:
             staged = self._upserts.write(plan, source, self._table, position, replay_of=topic_id)
         if staged is None:
             raise AssertionError(f"replay {replay_id} took up a record that does not decode")
-        summary = {OPERATION_KEY: "replay", REPLAY_KEY: replay_id}
+        whose = {ASKED_BY_KEY: asked_by} if asked_by else {}
+        summary = {OPERATION_KEY: "replay", REPLAY_KEY: replay_id, **whose}
         changes = self._changes(staged)
         self._head = self._lake.change(self._table, self.spec.topic, changes, summary, self._head)
         if self._head.summary().get(REPLAY_KEY) != replay_id:

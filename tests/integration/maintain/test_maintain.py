@@ -1,15 +1,20 @@
 """Packed, expired and cleaned, a table has the same rows and goes on where it stood."""
 
+import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from headgate.catalog.history import table_history
 from headgate.config import Maintenance as Settings
 from headgate.errors import InvalidRequest, StaleBatch
 from headgate.maintain.clean import clean
 from headgate.maintain.compact import Compaction, compact
+from headgate.maintain.erase import erase
 from headgate.maintain.service import Maintenance
 from headgate.model import POSITION_KEY
 from headgate.store import Store
@@ -32,6 +37,34 @@ def test_compacted_twice_and_expired_it_goes_on(upkeep: Upkeep) -> None:
     assert len(upkeep.parquet()) == 1
     upkeep.check()
     upkeep.check_restart()
+
+
+def history_of(upkeep: Upkeep) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = table_history(json.loads(upkeep.drive.lake.metadata_json(upkeep.table)))[
+        "snapshots"
+    ]
+    return found
+
+
+def test_history_tells_who_asked_and_by_what_files_are_laid_out(upkeep: Upkeep) -> None:
+    upkeep.batches(2)
+    upkeep.compact(asked_by="olga")
+    drive = upkeep.drive
+    drive.spec = replace(drive.spec, partition=("bucket(4, n)",))
+    materializer = drive.materializer()
+    upkeep.batch(materializer)
+    upkeep.compact(everything=True)
+    told = [(one["action"], one["asked_by"], one["partition_change"]) for one in history_of(upkeep)]
+    assert told[:4] == [
+        ("compact", None, None),
+        ("batch", None, "bucket(4, n)"),
+        ("compact", "olga", None),
+        ("batch", None, None),
+    ]
+    erase(upkeep.actions, upkeep.table, drive.topic, "n = 3", TARGET, "one", asked_by="paul")
+    assert [(one["action"], one["asked_by"]) for one in history_of(upkeep)] == [("pin", "paul")]
+    upkeep.sent = [row for row in upkeep.sent if row["n"] != 3]
+    upkeep.check()
 
 
 def test_the_writer_goes_on_beside_a_compaction(upkeep: Upkeep) -> None:

@@ -19,6 +19,7 @@ from headgate.model import (
     ROLLED_BACK_RECORDS_KEY,
     ROLLED_BACK_TO_KEY,
     SECONDS_KEY,
+    SPEC_KEY,
 )
 
 
@@ -153,6 +154,31 @@ def test_a_rollback_tells_from_where_to_where_and_who_asked() -> None:
     assert found[0]["rolled_back"] == {"from": "3", "to": "1", "records": "keep-out"}
     assert [one["is_current_ancestor"] for one in found] == [True, False, False, True]
     assert (found[1]["rolled_back"], found[1]["asked_by"]) == (None, None)
+
+
+def test_a_snapshot_tells_that_files_are_laid_out_otherwise() -> None:
+    specs = [
+        *METADATA["partition-specs"],  # type: ignore[misc]
+        {
+            "spec-id": 1,
+            "fields": [
+                {"name": "at_hour", "transform": "hour", "source-id": 2},
+                {"name": "number_bucket", "transform": "bucket[16]", "source-id": 1},
+                {"name": "at_day", "transform": "void", "source-id": 2},
+                {"name": "old", "transform": "identity", "source-id": 3},
+            ],
+        },
+        {"spec-id": 2, "fields": []},
+    ]
+    of_snapshots = (None, "0", None, "1", "1", "2", None)
+    snapshots = []
+    for number, spec in enumerate(of_snapshots, 1):
+        snapshots.append(snapshot(number, number - 1 or None, 1, operation="append"))
+        if spec is not None:
+            snapshots[-1]["summary"][SPEC_KEY] = spec
+    metadata = {**METADATA, "current-snapshot-id": 7, "snapshots": snapshots, "partition-specs": specs}
+    found = {int(one["snapshot_id"]): one["partition_change"] for one in table_history(metadata)["snapshots"]}
+    assert found == {**dict.fromkeys(range(1, 8)), 4: "hour(at), bucket(16, number), old", 6: "none"}
 
 
 def test_the_table_tells_what_it_takes() -> None:

@@ -94,4 +94,4 @@ def test_history_tells_of_the_column_that_came(table: Any, metadata: dict[str, A
     assert newest["schema_changes"] == ["added more long"]
     assert (newest["rows_added"], newest["after"]["rows"], newest["before"]["rows"]) == (1, 19, 18)
     assert found["kept_bytes"] == sum(one["file_size_in_bytes"] for one in file_rows(metadata, content))
-    assert found["partition_specs"] == [{"spec_id": 0, "fields": ["identity(ts)"]}]
+    assert found["partition_specs"] == [{"spec_id": 0, "fields": ["ts"]}]

@@ -187,6 +187,21 @@ def test_events_by_subject_and_number(client: TestClient, store: Store) -> None:
     assert client.get("/api/v1/events?limit=0").status_code == 422
 
 
+def test_events_are_paged_and_searched(client: TestClient, store: Store) -> None:
+    for subject, kind, message in (
+        ("orders", "Running", "100 %"),
+        ("engine", "started", "1000"),
+        ("x", "y", ""),
+    ):
+        store.log(subject, kind, message)
+    newest = client.get("/api/v1/events?limit=1").json()[0]
+    older = client.get(f"/api/v1/events?before={newest['id']}").json()
+    assert [event["subject"] for event in older] == ["engine", "orders"]
+    for text, subjects in {"ENGINE": ["engine"], "run": ["orders"], "0 %": ["orders"], "_": []}.items():
+        found = client.get("/api/v1/events", params={"text": text}).json()
+        assert [event["subject"] for event in found] == subjects, text
+
+
 def test_the_query_driver_is_asked_for(client: TestClient, store: Store, runtime: Runtime) -> None:
     assert client.get("/api/v1/query").json() == {
         "state": "stopped",
@@ -251,6 +266,7 @@ def test_a_replay_is_asked_for_where_there_are_dead_letters(client: TestClient, 
     asked = client.post("/api/v1/tables/orders.eu/replay").json()["request"]
     found = client.get(f"/api/v1/tables/orders.eu/requests/{asked}").json()
     assert (found["kind"], found["state"]) == ("replay", "waiting")
+    assert orders.request(asked).asked_by
     assert client.get(f"/api/v1/tables/other/requests/{asked}").status_code == 404
     orders.suspend("orders.eu", "x", {})
     assert client.post("/api/v1/tables/orders.eu/replay").status_code == 400
@@ -262,5 +278,6 @@ def test_resuming_accepts_what_stopped_the_table(client: TestClient, orders: Sto
     assert orders.table("orders.eu").desired == "suspended"
     answer = client.post("/api/v1/tables/orders.eu/resume", json={"accept": "new-topic"}).json()
     (asked,) = orders.waiting()["orders.eu"]
-    assert (answer["request"], dict(asked.arguments)) == (asked.id, {"what": "new-topic"})
+    assert (answer["request"], asked.arguments["what"]) == (asked.id, "new-topic")
+    assert asked.asked_by
     assert orders.table("orders.eu").desired == "enabled"

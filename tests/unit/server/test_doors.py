@@ -23,7 +23,6 @@ from headgate.store import Store
 from tests.support.peers import PeerOf, own_peer
 
 PATHS = [
-    ("GET", "/"),
     ("GET", "/metrics"),
     ("GET", "/api/v1/status"),
     ("GET", "/api/v1/openapi.json"),
@@ -82,9 +81,9 @@ def test_whether_all_is_well_is_told_to_everybody(guarded: TestClient) -> None:
 @pytest.mark.parametrize(
     ("role", "statuses"),
     [
-        ("reader", {"/metrics": 200, "/api/v1/status": 200, "/": 200, "/api/v1/storage": 403}),
-        ("writer", {"/metrics": 200, "/api/v1/status": 200, "/": 200, "/api/v1/storage": 403}),
-        ("admin", {"/metrics": 200, "/api/v1/status": 200, "/": 200, "/api/v1/storage": 200}),
+        ("reader", {"/metrics": 200, "/api/v1/status": 200, "/api/v1/storage": 403}),
+        ("writer", {"/metrics": 200, "/api/v1/status": 200, "/api/v1/storage": 403}),
+        ("admin", {"/metrics": 200, "/api/v1/status": 200, "/api/v1/storage": 200}),
     ],
 )
 def test_what_a_role_opens(

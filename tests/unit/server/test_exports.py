@@ -130,6 +130,25 @@ def test_a_link_opens_its_file_without_a_credential_until_it_expires(
     assert client.get(link).status_code == 404
 
 
+def test_an_admin_downloads_the_file_of_a_run_and_it_is_written_down(
+    client: TestClient, store: Store, tmp_path: Any
+) -> None:
+    file = tmp_path / "sales.csv"
+    file.write_bytes(b"a,b\r\n")
+    path = f"{EXPORTS}/weekly/runs/{finished(store, client, file)}/file"
+    answer = client.get(path)
+    assert (answer.status_code, answer.content) == (200, file.read_bytes())
+    assert answer.headers["content-disposition"] == 'attachment; filename="sales.csv"'
+    assert answer.headers["cache-control"] == "no-store"
+    assert store.events("export weekly")[0]["kind"] == "file downloaded"
+    assert client.get("/api/v1/audit").json()[0]["action"] == f"GET {path}"
+    made(client, name="another")
+    for wrong in (path.replace("weekly", "another"), path.replace("/file", "0/file")):
+        assert client.get(wrong).status_code == 404, wrong
+    file.unlink()
+    assert client.get(path).status_code == 404
+
+
 def test_metrics_count_runs_and_show_the_last_file(client: TestClient, store: Store, tmp_path: Any) -> None:
     finished(store, client, tmp_path / "none")
     text = client.get("/metrics").text

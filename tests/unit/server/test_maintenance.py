@@ -27,8 +27,12 @@ def test_it_is_written_down_for_the_engine(
     answer = client.post(f"/api/v1/tables/orders/{kind}", json=body)
     assert answer.status_code == 202
     request = store.request(answer.json()["request"])
-    assert (request.kind, dict(request.arguments), request.state) == (kind, arguments, "waiting")
+    asked_by = request.asked_by
+    assert asked_by
+    assert dict(request.arguments) == {**arguments, "asked_by": asked_by}
+    assert (request.kind, request.state) == (kind, "waiting")
     store.answer(request, "done", {"rows": 1})
+    assert store.events("orders")[0]["message"] == f"rows: 1, asked by: {asked_by}"
     # What was to be erased is not kept in the request either.
     assert store.request(request.id).arguments == {}
 
@@ -78,23 +82,21 @@ def test_a_table_that_is_not_there(client: TestClient) -> None:
 
 
 def asked(client: TestClient, store: Store, method: str, path: str, body: Any = None) -> tuple[str, Any]:
-    """The kind and the arguments of the request that it becomes."""
+    """The kind and the arguments of the request that it becomes; it says whose it is too."""
     if not store.tables():
         store.enable_table(TableSpec("orders"))
     answer = client.request(method, f"/api/v1/tables/orders/{path}", json=body)
     assert answer.status_code == 202, answer.json()
     request = store.request(answer.json()["request"])
-    return request.kind, dict(request.arguments)
+    assert request.asked_by
+    return request.kind, {key: said for key, said in request.arguments.items() if key != "asked_by"}
 
 
-def test_a_rollback_is_planned_or_asked_for_with_who_asks(client: TestClient, store: Store) -> None:
+def test_a_rollback_is_planned_or_asked_for(client: TestClient, store: Store) -> None:
     kind, said = asked(client, store, "POST", "rollback", {"to": "7", "dry_run": True})
     assert (kind, said) == ("plan-rollback", {"to": "7", "dry_run": True})
     wanted = {"to": "7", "records": "keep-out"}
-    kind, said = asked(client, store, "POST", "rollback", wanted)
-    assert kind == "rollback"
-    assert said == wanted | {"dry_run": False, "asked_by": said["asked_by"]}
-    assert said["asked_by"]
+    assert asked(client, store, "POST", "rollback", wanted) == ("rollback", wanted | {"dry_run": False})
 
 
 def test_a_rollback_must_say_what_becomes_of_the_records(client: TestClient, store: Store) -> None:

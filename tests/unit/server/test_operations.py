@@ -1,4 +1,4 @@
-"""Health, metrics, the page, and who may ask."""
+"""Health, metrics, and who may ask."""
 
 import pytest
 from fastapi.testclient import TestClient
@@ -7,7 +7,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from headgate.embedded.runtime import Runtime
 from headgate.model import TableFormat, TableSpec, TableState
 from headgate.server.app import create_app
-from headgate.server.page import render
 from headgate.store import Integrations, IntegrationState, PublicationState, Store
 
 LABELS = ("topic", "catalog", "partition", "state", "process", "version")
@@ -71,33 +70,6 @@ def test_metrics_are_what_the_control_state_says(client: TestClient, store: Stor
     assert found["headgate_catalog_state", "athena", "Failed"] == 0
     assert found["headgate_catalog_tables", "athena", "Synced"] == 1
     assert found["headgate_catalog_tables", "athena", "Failed"] == 0
-
-
-def test_the_page_shows_tables_and_addresses(client: TestClient, store: Store) -> None:
-    assert "None yet" in client.get("/").text
-
-    store.enable_table(TableSpec("orders"))
-    store.report("orders", TableState.SUSPENDED, "<script>alert(1)</script>", {"rows": 1234567})
-    answer = client.get("/")
-
-    assert answer.headers["content-type"].startswith("text/html")
-    assert "<td>orders</td><td>Suspended</td><td class='number'>1,234,567</td>" in answer.text
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in answer.text
-    assert "http://127.0.0.1:8080/iceberg" in answer.text
-
-
-def test_everything_on_the_page_is_escaped() -> None:
-    evil = "<b>&\"'"
-    table = {"topic": evil, "state": evil, "rows": None, "lag": None, "reason": evil}
-    status = {
-        "version": evil,
-        "cluster": evil,
-        "addresses": {evil: evil},
-        "processes": [{"name": evil, "state": evil}],
-        "tables": [table],
-    }
-
-    assert "<b>" not in render(status)
 
 
 @pytest.mark.parametrize(

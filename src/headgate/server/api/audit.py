@@ -7,6 +7,8 @@ from fastapi import APIRouter, Query
 
 from headgate.access import Role
 from headgate.server.access import needs
+from headgate.server.answers import answers
+from headgate.server.answers.events import AuditEntryAnswer
 from headgate.store.audit import Audit, AuditFilter
 
 MOST = 1000
@@ -15,7 +17,12 @@ MOST = 1000
 def audit_router(audit: Audit) -> APIRouter:
     router = APIRouter(prefix="/audit", tags=["headgate"])
 
-    @router.get("", summary="Who did what, the newest first", **needs(Role.ADMIN, "everything"))
+    @router.get(
+        "",
+        summary="Who did what, the newest first",
+        **needs(Role.ADMIN, "everything"),
+        **answers(list[AuditEntryAnswer]),
+    )
     def entries(
         who: Annotated[str | None, Query(description="A name, or a client id.")] = None,
         about: Annotated[str | None, Query(description="A thing's name: `shop.orders`.")] = None,

@@ -15,6 +15,8 @@ from headgate.publication.glue import caller_arn
 from headgate.publication.options import GlueOptions, as_place, format_of, parse_options, place
 from headgate.publication.policy import Around, policy
 from headgate.server.access import Asking, needs
+from headgate.server.answers import answers
+from headgate.server.answers.catalogs import CatalogAnswer, PolicyAnswer, ShownCatalogAnswer
 from headgate.storage import Place, Places, Storages
 from headgate.storage.place import split
 from headgate.store import IntegrationRecord, Integrations, PublicationRecord, Store
@@ -62,7 +64,13 @@ def catalogs_router(store: Store, settings: Settings) -> APIRouter:
             "tables": [publication(one) for one in tables],
         }
 
-    @router.post("", summary="Publish tables to a catalog", status_code=status.HTTP_201_CREATED, **ADMINS)
+    @router.post(
+        "",
+        summary="Publish tables to a catalog",
+        status_code=status.HTTP_201_CREATED,
+        **ADMINS,
+        **answers(CatalogAnswer, 201),
+    )
     def add(wanted: CatalogRequest, access: Asking) -> dict[str, Any]:
         """Glue and REST catalogs are `Connected` as soon as they answer; Unity Catalog with its first table.
         A role that is given without an external id gets one, which its trust policy can ask for."""
@@ -73,11 +81,16 @@ def catalogs_router(store: Store, settings: Settings) -> APIRouter:
         add_catalog(settings, storages, integrations, wanted.model_copy(update={"options": options}))
         return shown(integrations.get(wanted.name))
 
-    @router.get("", summary="List the catalogs", **ADMINS)
+    @router.get("", summary="List the catalogs", **ADMINS, **answers(list[CatalogAnswer]))
     def list_catalogs() -> list[dict[str, Any]]:
         return [shown(record) for record in integrations.all()]
 
-    @router.get("/{name}", summary="Show a catalog with its tables and events", **ADMINS)
+    @router.get(
+        "/{name}",
+        summary="Show a catalog with its tables and events",
+        **ADMINS,
+        **answers(ShownCatalogAnswer),
+    )
     def show(name: str) -> dict[str, Any]:
         now = time.time()
         events = store.events(f"catalog {name}", EVENTS)
@@ -87,12 +100,24 @@ def catalogs_router(store: Store, settings: Settings) -> APIRouter:
             "events": [event | {"age": now - event["at"]} for event in events],
         }
 
-    @router.post("/{name}/retry", summary="Try again at once", status_code=status.HTTP_202_ACCEPTED, **ADMINS)
+    @router.post(
+        "/{name}/retry",
+        summary="Try again at once",
+        status_code=status.HTTP_202_ACCEPTED,
+        **ADMINS,
+        **answers(ShownCatalogAnswer, 202),
+    )
     def retry(name: str) -> dict[str, Any]:
         integrations.retry(name)
         return show(name)
 
-    @router.delete("/{name}", summary="Take the tables out", status_code=status.HTTP_202_ACCEPTED, **ADMINS)
+    @router.delete(
+        "/{name}",
+        summary="Take the tables out",
+        status_code=status.HTTP_202_ACCEPTED,
+        **ADMINS,
+        **answers(ShownCatalogAnswer, 202),
+    )
     def remove(name: str, force: bool = False) -> dict[str, Any]:
         """With `force` it is forgotten at once, and entries that are there stay there."""
         found = show(name)
@@ -103,7 +128,7 @@ def catalogs_router(store: Store, settings: Settings) -> APIRouter:
             found["desired"] = "removed"
         return found
 
-    @router.get("/{name}/policy", summary="The least that AWS must allow", **ADMINS)
+    @router.get("/{name}/policy", summary="The least that AWS must allow", **ADMINS, **answers(PolicyAnswer))
     def show_policy(name: str, purpose: str = "publisher", account: str | None = None) -> dict[str, Any]:
         """Without an account, AWS is asked who Headgate is."""
         record = integrations.get(name)

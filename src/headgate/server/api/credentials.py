@@ -9,6 +9,8 @@ from headgate.access.credentials import Credential, Credentials
 from headgate.access.roles import ANY, Grant, Role
 from headgate.errors import InvalidRequest
 from headgate.server.access import Asking, needs
+from headgate.server.answers import answers
+from headgate.server.answers.credentials import CredentialAnswer, NewCredentialAnswer
 from headgate.store import Store
 
 
@@ -38,7 +40,13 @@ def credentials_router(store: Store) -> APIRouter:
     router = APIRouter(prefix="/credentials", tags=["credentials"])
     credentials = Credentials(store.engine)
 
-    @router.post("", summary="Make a credential", status_code=status.HTTP_201_CREATED, **ADMINS)
+    @router.post(
+        "",
+        summary="Make a credential",
+        status_code=status.HTTP_201_CREATED,
+        **ADMINS,
+        **answers(NewCredentialAnswer, 201),
+    )
     def create(wanted: CredentialRequest, access: Asking) -> dict[str, Any]:
         """The secret is in this answer and nowhere else."""
         access.note(f"credential {wanted.name}")
@@ -46,11 +54,18 @@ def credentials_router(store: Store) -> APIRouter:
         store.log(_subject(made), "created", f"{made.client_id}: {', '.join(map(str, made.grants))}")
         return _shown(made) | {"client_secret": secret}
 
-    @router.get("", summary="List the credentials, revoked ones too", **ADMINS)
+    @router.get(
+        "", summary="List the credentials, revoked ones too", **ADMINS, **answers(list[CredentialAnswer])
+    )
     def list_credentials() -> list[dict[str, Any]]:
         return [_shown(found) for found in credentials.list()]
 
-    @router.delete("/{name}", summary="Revoke a credential, by its name or client id", **ADMINS)
+    @router.delete(
+        "/{name}",
+        summary="Revoke a credential, by its name or client id",
+        **ADMINS,
+        **answers(CredentialAnswer),
+    )
     def revoke(name: str) -> dict[str, Any]:
         """Its secret and its tokens open nothing from now on."""
         revoked = credentials.revoke(name)

@@ -22,6 +22,8 @@ from headgate.apply.read import read_text, resource_of
 from headgate.apply.show import plan_dict, plan_id
 from headgate.errors import InvalidRequest, NotFound
 from headgate.server.access import Asking, needs
+from headgate.server.answers import answers
+from headgate.server.answers.desired import DumpAnswer, PlanAnswer, WorldAnswer
 from headgate.server.driver import NDJSON
 from headgate.server.overview import Overview
 from headgate.storage import Storages
@@ -127,7 +129,7 @@ def desired_router(installation: Installation, overview: Overview) -> APIRouter:
         installation.check(plan, observed)
         return wanted, plan
 
-    @router.post("/plan", summary="Tell what apply would do", **ADMINS)
+    @router.post("/plan", summary="Tell what apply would do", **ADMINS, **answers(PlanAnswer))
     def plan(desired: Desired) -> dict[str, Any]:
         """Nothing is changed. `asks` of a step is what somebody must agree to."""
         _, found = planned(desired)
@@ -154,17 +156,19 @@ def desired_router(installation: Installation, overview: Overview) -> APIRouter:
         kept = Wanted(wanted.world, () if agreed.destroy else wanted.resources)
         return Steps(Lines(carry_out(found, kept, installation, delete_data=agreed.delete_data), turn))
 
-    @router.get("/dump", summary="What runs now, as a file would say it", **ADMINS)
+    @router.get("/dump", summary="What runs now, as a file would say it", **ADMINS, **answers(DumpAnswer))
     def dump(world: str | None = None) -> dict[str, Any]:
         return dump_document(installation.observe_all(), world)
 
-    @router.get("/worlds", summary="List the worlds, with what each has made", **ADMINS)
+    @router.get(
+        "/worlds", summary="List the worlds, with what each has made", **ADMINS, **answers(list[WorldAnswer])
+    )
     def worlds() -> list[dict[str, Any]]:
         return [
             output(name) for name in sorted({owner.world for owner in installation.owners.all().values()})
         ]
 
-    @router.get("/worlds/{name}", summary="Where the things of a world are", **ADMINS)
+    @router.get("/worlds/{name}", summary="Where the things of a world are", **ADMINS, **answers(WorldAnswer))
     def output(name: str) -> dict[str, Any]:
         refs = [ref for ref, owner in installation.owners.all().items() if owner.world == name]
         if not refs:

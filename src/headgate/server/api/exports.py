@@ -24,8 +24,17 @@ from headgate.export.manifest import moment
 from headgate.export.names import content_type
 from headgate.export.notify import Notifier
 from headgate.export.personal import by_name
+from headgate.export.places import Destinations
 from headgate.export.schedule import bounds, next_time
 from headgate.server.access import Asking, needs
+from headgate.server.answers import answers
+from headgate.server.answers.exports import (
+    ExportAnswer,
+    ListedExportAnswer,
+    MailTestAnswer,
+    RunAnswer,
+    ShownExportAnswer,
+)
 from headgate.storage import Storages
 from headgate.store import ExportRecord, Exports, RunRecord, RunState, Store
 
@@ -65,6 +74,7 @@ class ExportDesk:
         self._settings = runtime.settings
         self._storages = Storages(store.engine)
         self.notifier = notifier_of(runtime, store)
+        self.destinations = destinations_of(runtime, store)
 
     def check(self, name: str, options: ExportOptions) -> None:
         """Raises for what this Headgate cannot carry out."""
@@ -98,7 +108,13 @@ def exports_router(desk: ExportDesk) -> APIRouter:
     exports = desk.exports
     add_definition_routes(router, desk)
 
-    @router.post("/{name}/run", summary="Run an export now", status_code=status.HTTP_202_ACCEPTED, **ADMINS)
+    @router.post(
+        "/{name}/run",
+        summary="Run an export now",
+        status_code=status.HTTP_202_ACCEPTED,
+        **ADMINS,
+        **answers(RunAnswer, 202),
+    )
     def run(name: str, wanted: RunRequest | None = None) -> dict[str, Any]:
         """It is carried out beside its schedule, also while it is paused."""
         options = parse_options(exports.get(name).spec)
@@ -108,21 +124,38 @@ def exports_router(desk: ExportDesk) -> APIRouter:
         start, end = period_of(options, asked)
         return run_shown(exports.request(name, start.timestamp(), end.timestamp(), asked.whole))
 
-    @router.get("/{name}/runs", summary="The runs of an export, the newest first", **ADMINS)
+    @router.get(
+        "/{name}/runs",
+        summary="The runs of an export, the newest first",
+        **ADMINS,
+        **answers(list[RunAnswer]),
+    )
     def runs(name: str, limit: int = 50) -> list[dict[str, Any]]:
         exports.get(name)
         return [run_shown(one) for one in exports.runs(name, max(1, min(limit, MOST_RUNS)))]
 
-    @router.post("/{name}/pause", summary="Make no more runs", **ADMINS)
+    @router.get("/{name}/runs/{run}/file", summary="The file of a run", **ADMINS, response_class=FileResponse)
+    def file(name: str, run: str, access: Asking, part: int = 1) -> Response:
+        """As it was made; for a file in a store, a redirect to a link of the store. Of several, the one with the
+        number `part`."""
+        found = exports.run(run)
+        if found.export != name:
+            raise _no_file("Ask for a run of this export (`headgate export history`).")
+        answer = _file_of(found, desk.destinations, part)
+        access.note_records()
+        exports.file_downloaded(run, access.caller.name)
+        return answer
+
+    @router.post("/{name}/pause", summary="Make no more runs", **ADMINS, **answers(ExportAnswer))
     def pause(name: str) -> dict[str, Any]:
         return shown(exports.set_desired(name, "paused"))
 
-    @router.post("/{name}/resume", summary="Go on with its schedule", **ADMINS)
+    @router.post("/{name}/resume", summary="Go on with its schedule", **ADMINS, **answers(ExportAnswer))
     def resume(name: str) -> dict[str, Any]:
         """What the schedule named meanwhile is not made up for: run it by hand if it is wanted."""
         return shown(exports.set_desired(name, "active"))
 
-    @router.post("/{name}/test", summary="Send a test mail", **ADMINS)
+    @router.post("/{name}/test", summary="Send a test mail", **ADMINS, **answers(MailTestAnswer))
     def test(name: str, wanted: MailTest | None = None) -> dict[str, Any]:
         """No file is made. The answer says what the mail server said."""
         return send_test(desk.notifier, exports.get(name), wanted or MailTest())
@@ -133,13 +166,19 @@ def exports_router(desk: ExportDesk) -> APIRouter:
 def add_definition_routes(router: APIRouter, desk: ExportDesk) -> None:
     exports = desk.exports
 
-    @router.post("", summary="Create an export", status_code=status.HTTP_201_CREATED, **ADMINS)
+    @router.post(
+        "",
+        summary="Create an export",
+        status_code=status.HTTP_201_CREATED,
+        **ADMINS,
+        **answers(ExportAnswer, 201),
+    )
     def create(wanted: ExportRequest, access: Asking) -> dict[str, Any]:
         access.note(f"export {wanted.name}")
         options = parse_options(wanted.model_dump(exclude={"name"}, exclude_defaults=True))
         return shown(desk.create(wanted.name, options))
 
-    @router.get("", summary="List the exports", **ADMINS)
+    @router.get("", summary="List the exports", **ADMINS, **answers(list[ListedExportAnswer]))
     def list_all() -> list[dict[str, Any]]:
         newest = {run.export: run for run in exports.newest(RunState)}
         return [
@@ -147,12 +186,12 @@ def add_definition_routes(router: APIRouter, desk: ExportDesk) -> None:
             for record in exports.all()
         ]
 
-    @router.get("/{name}", summary="Show an export", **ADMINS)
+    @router.get("/{name}", summary="Show an export", **ADMINS, **answers(ShownExportAnswer))
     def show(name: str) -> dict[str, Any]:
         record = exports.get(name)
         return shown(record) | {"runs": [run_shown(run) for run in exports.runs(name, 5)]}
 
-    @router.put("/{name}", summary="Change an export", **ADMINS)
+    @router.put("/{name}", summary="Change an export", **ADMINS, **answers(ExportAnswer))
     def change(name: str, wanted: ExportOptions) -> dict[str, Any]:
         """What is not said is the default. Runs that were made already stay as they are."""
         return shown(desk.change(name, wanted))
@@ -175,28 +214,30 @@ def files_router(runtime: Runtime, store: Store) -> APIRouter:
     def file(token: str, request: Request) -> Response:
         run_id, part = links.file_of(token)
         run = exports.run(run_id)
-        files = files_of(run.detail)
-        address = str(files[part - 1]["file"] or "") if 0 < part <= len(files) else ""
-        if run.state not in (RunState.WRITTEN, RunState.DONE, RunState.FAILED) or not address:
-            raise _no_file()
-        headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-        options, path = parse_options(run.spec), Path(address)
-        answer: Response
-        if options.storage is not None:
-            answer = RedirectResponse(destinations.link(options, address), headers=headers)
-        elif path.is_file():
-            kind = content_type(path.name)
-            answer = FileResponse(path, media_type=kind, filename=path.name, headers=headers)
-        else:
-            raise _no_file()
+        answer = _file_of(run, destinations, part)
         exports.link_used(run.id, request.client.host if request.client else "an unknown address")
         return answer
 
     return router
 
 
-def _no_file() -> NotFound:
-    return NotFound("The file of this link is not there any more.", "Ask for another run.")
+def _file_of(run: RunRecord, destinations: Destinations, part: int) -> Response:
+    """A file that a run has made, or where its store has it."""
+    files = files_of(run.detail)
+    address = str(files[part - 1]["file"] or "") if 0 < part <= len(files) else ""
+    if run.state not in (RunState.WRITTEN, RunState.DONE, RunState.FAILED) or not address:
+        raise _no_file()
+    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+    options, path = parse_options(run.spec), Path(address)
+    if options.storage is not None:
+        return RedirectResponse(destinations.link(options, address), headers=headers)
+    if not path.is_file():
+        raise _no_file()
+    return FileResponse(path, media_type=content_type(path.name), filename=path.name, headers=headers)
+
+
+def _no_file(remedy: str = "Ask for another run.") -> NotFound:
+    return NotFound("The file of this run is not there any more.", remedy)
 
 
 def period_of(options: ExportOptions, wanted: RunRequest) -> tuple[datetime, datetime]:

@@ -12,6 +12,8 @@ from headgate.datagen.formats import Format
 from headgate.datagen.times import NOW, START_MS, parse_start
 from headgate.kafka.topics import check_topic_name
 from headgate.server.access import Asking, needs
+from headgate.server.answers import answers
+from headgate.server.answers.generators import GeneratorAnswer
 from headgate.store import GeneratorRecord, Generators
 
 
@@ -48,14 +50,20 @@ def generators_router(generators: Generators) -> APIRouter:
     router = APIRouter(prefix="/generators", tags=["generators"])
     reader, writer = (needs(role, "generator", generators=generators) for role in (Role.READER, Role.WRITER))
 
-    @router.get("", summary="List the generators", **needs(Role.READER, "seen"))
+    @router.get(
+        "", summary="List the generators", **needs(Role.READER, "seen"), **answers(list[GeneratorAnswer])
+    )
     def list_all(access: Asking) -> list[dict[str, Any]]:
         """Those of which the caller may read all topics."""
         found = [shown(record) for record in generators.all()]
         return [one for one in found if access.sees_all(one["topics"])]
 
     @router.post(
-        "", summary="Start a generator", status_code=status.HTTP_201_CREATED, **needs(Role.WRITER, "body")
+        "",
+        summary="Start a generator",
+        status_code=status.HTTP_201_CREATED,
+        **needs(Role.WRITER, "body"),
+        **answers(GeneratorAnswer, 201),
     )
     def start(wanted: GeneratorRequest, access: Asking) -> dict[str, Any]:
         """A new one, or one of the same name and specification, which goes on where it was."""
@@ -69,7 +77,7 @@ def generators_router(generators: Generators) -> APIRouter:
         generators.start(name, spec.to_dict())
         return shown(generators.get(name))
 
-    @router.get("/{generator}", summary="Show a generator", **reader)
+    @router.get("/{generator}", summary="Show a generator", **reader, **answers(GeneratorAnswer))
     def show(generator: str) -> dict[str, Any]:
         return shown(generators.get(generator))
 
@@ -78,6 +86,7 @@ def generators_router(generators: Generators) -> APIRouter:
         summary="Stop a generator; its place is kept",
         status_code=status.HTTP_202_ACCEPTED,
         **writer,
+        **answers(GeneratorAnswer, 202),
     )
     def stop(generator: str) -> dict[str, Any]:
         """`state` is `Stopped` when it writes no more."""

@@ -11,6 +11,8 @@ from headgate.access import Role
 from headgate.errors import InvalidRequest, NotFound, ServerUnavailable
 from headgate.server import overview
 from headgate.server.access import Access, Asking, needs
+from headgate.server.answers import answers
+from headgate.server.answers.queries import ComparedQueriesAnswer, QueryAnswer
 from headgate.server.driver import NAME, QueryDriver
 from headgate.store import Store
 from headgate.store.queries import QueryFilter, QueryHistory, QueryRecord, QueryState
@@ -24,7 +26,12 @@ LIVING = ("starting", "ready")
 def history_router(history: QueryHistory, store: Store, driver: QueryDriver) -> APIRouter:
     router = APIRouter(prefix="/queries", tags=["queries"])
 
-    @router.get("", summary="List queries, the newest first", **needs(Role.READER, "own"))
+    @router.get(
+        "",
+        summary="List queries, the newest first",
+        **needs(Role.READER, "own"),
+        **answers(list[QueryAnswer]),
+    )
     def listed(
         access: Asking,
         state: QueryState | None = None,
@@ -36,7 +43,7 @@ def history_router(history: QueryHistory, store: Store, driver: QueryDriver) -> 
         records = [_shown(one) for one in history.list(wanted, living_driver(store), limit)]
         return _with_progress(records, driver)
 
-    @router.get("/{query_id}", summary="Show a query", **needs(Role.READER, "own"))
+    @router.get("/{query_id}", summary="Show a query", **needs(Role.READER, "own"), **answers(QueryAnswer))
     def show(query_id: str, access: Asking) -> dict[str, Any]:
         record = history.get(query_id, living_driver(store), owner_of(access))
         return _with_progress([_shown(record)], driver)[0]
@@ -45,6 +52,7 @@ def history_router(history: QueryHistory, store: Store, driver: QueryDriver) -> 
         "/{query_id}/compare/{other_id}",
         summary="Compare two queries",
         **needs(Role.READER, "own"),
+        **answers(ComparedQueriesAnswer),
     )
     def compare(query_id: str, other_id: str, access: Asking) -> dict[str, Any]:
         """Of each figure, `difference` is the second's less the first's, `ratio` the second's by the

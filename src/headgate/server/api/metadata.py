@@ -2,17 +2,26 @@
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol, TypeVar
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from headgate.access import Role
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.history import history_rows, ref_rows, snapshot_rows, table_history
 from headgate.catalog.manifests import file_rows, manifest_rows, partition_rows
+from headgate.catalog.schemas import schema_versions
 from headgate.errors import CatalogUnavailable, InvalidRequest, NotFound
 from headgate.server.access import needs
+from headgate.server.answers import answers
+from headgate.server.answers.metadata import HistoryAnswer, MetadataAnswer, SchemasAnswer
 from headgate.store import Store
+from headgate.store.snapshots import SnapshotIndex
+
+MOST_SNAPSHOTS = 1000
+# A table may be committed to while its index is made.
+INDEX_TRIES = 3
+_T = TypeVar("_T")
 
 
 class LakeMetadata(Protocol):
@@ -20,6 +29,9 @@ class LakeMetadata(Protocol):
 
     def metadata(self, namespace: tuple[str, ...], name: str) -> dict[str, Any]:
         """As the REST specification has it; `CatalogError` where there is no such table."""
+
+    def metadata_location(self, namespace: tuple[str, ...], name: str) -> str:
+        """Where the metadata is now, which differs after each commit."""
 
     def content(self, location: str) -> bytes | None:
         """A file's bytes, None if it is gone."""
@@ -38,7 +50,15 @@ def metadata_router(store: Store, lake: LakeMetadata | None, namespace: str) -> 
     """`lake` is None where the catalog is the user's own."""
     router = APIRouter(prefix="/tables", tags=["tables"])
 
+    index = SnapshotIndex(store.engine)
+
+    def location(topic: str) -> str:
+        return of_lake(topic, lambda it: it.metadata_location((namespace,), topic))
+
     def read(topic: str) -> tuple[dict[str, Any], Callable[[str], bytes | None]]:
+        return of_lake(topic, lambda it: (it.metadata((namespace,), topic), it.content))
+
+    def of_lake(topic: str, ask: Callable[[LakeMetadata], _T]) -> _T:
         store.table(topic)
         if lake is None:
             raise InvalidRequest(
@@ -46,7 +66,7 @@ def metadata_router(store: Store, lake: LakeMetadata | None, namespace: str) -> 
                 f"Ask Spark for it: headgate query 'SELECT * FROM `{topic}$snapshots`'.",
             )
         try:
-            return lake.metadata((namespace,), topic), lake.content
+            return ask(lake)
         except CatalogError as error:
             if error.status == 404:
                 raise NotFound(
@@ -54,12 +74,36 @@ def metadata_router(store: Store, lake: LakeMetadata | None, namespace: str) -> 
                 ) from error
             raise CatalogUnavailable(f"The metadata of table '{topic}' cannot be read: {error}") from error
 
-    @router.get("/{topic}/history", summary="What each snapshot did", **needs(Role.READER, "table"))
-    def history(topic: str) -> dict[str, Any]:
-        """Those that are kept, the newest first."""
-        return table_history(read(topic)[0])
+    @router.get(
+        "/{topic}/history",
+        summary="What each snapshot did",
+        **needs(Role.READER, "table"),
+        **answers(HistoryAnswer),
+    )
+    def history(
+        topic: str,
+        limit: Annotated[int | None, Query(ge=1, le=MOST_SNAPSHOTS, description="None is all.")] = None,
+        before: Annotated[
+            int | None, Query(ge=0, le=2**62, description="Only those with a smaller `sequence`.")
+        ] = None,
+    ) -> dict[str, Any]:
+        """Those that are kept, the newest first: from the index, which is made again after each commit."""
+        for _ in range(INDEX_TRIES):
+            at = location(topic)
+            if (page := index.page(topic, at, limit, before)) is not None:
+                return {"snapshots": list(page.entries), "next": page.next, **page.summary}
+            found = table_history(read(topic)[0])
+            if location(topic) == at:
+                index.put(topic, at, found.pop("snapshots"), found)
+        # It moves on faster than it can be written down.
+        return _page_of(table_history(read(topic)[0]), limit, before)
 
-    @router.get("/{topic}/metadata/{kind}", summary="A table's metadata", **needs(Role.READER, "table"))
+    @router.get(
+        "/{topic}/metadata/{kind}",
+        summary="A table's metadata",
+        **needs(Role.READER, "table"),
+        **answers(MetadataAnswer),
+    )
     def metadata(topic: str, kind: MetadataKind) -> list[dict[str, Any]]:
         """Rows as those of the metadata table `t$kind`. Times are in milliseconds, ids are text."""
         found, content = read(topic)
@@ -77,4 +121,22 @@ def metadata_router(store: Store, lake: LakeMetadata | None, namespace: str) -> 
             case MetadataKind.MANIFESTS:
                 return manifest_rows(found, content)
 
+    @router.get(
+        "/{topic}/schemas",
+        summary="A table's schemas",
+        **needs(Role.READER, "table"),
+        **answers(SchemasAnswer),
+    )
+    def schemas(topic: str) -> dict[str, Any]:
+        """Those that are kept, the newest first: each field with its id, and what each version changed."""
+        return schema_versions(read(topic)[0])
+
     return router
+
+
+def _page_of(history: dict[str, Any], limit: int | None, before: int | None) -> dict[str, Any]:
+    """A page of what is not in the index."""
+    wanted = [one for one in history["snapshots"] if before is None or one["sequence"] < before]
+    shown = wanted[:limit]
+    has_more = len(shown) < len(wanted)
+    return {**history, "snapshots": shown, "next": shown[-1]["sequence"] if has_more else None}

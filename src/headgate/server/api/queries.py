@@ -14,6 +14,8 @@ from starlette.types import Receive, Scope, Send
 from headgate.access import Principal, Role
 from headgate.errors import NotAuthorized
 from headgate.server.access import Access, Asking, needs
+from headgate.server.answers import answers
+from headgate.server.answers.queries import StartedQueryAnswer
 from headgate.server.api.history import cancel, owner_of
 from headgate.server.driver import NDJSON, QueryDriver, Rows
 from headgate.server.standing import Standing, Stands
@@ -99,7 +101,11 @@ def queries_router(
         return query_id
 
     @router.post(
-        "", summary="Ask a SELECT", status_code=status.HTTP_201_CREATED, **needs(Role.READER, "body")
+        "",
+        summary="Ask a SELECT",
+        status_code=status.HTTP_201_CREATED,
+        **needs(Role.READER, "body"),
+        **answers(StartedQueryAnswer, 201),
     )
     def ask(question: Question, access: Asking) -> dict[str, Any]:
         """Starts the query driver if need be. The rows are to be read within a minute. It reads what its
@@ -129,6 +135,7 @@ def queries_router(
         summary="Ask what changed in a table",
         status_code=status.HTTP_201_CREATED,
         **needs(Role.READER, "body"),
+        **answers(StartedQueryAnswer, 201),
     )
     def compare(wanted: Comparison, access: Asking) -> dict[str, Any]:
         """Its rows are read as a SELECT's are."""

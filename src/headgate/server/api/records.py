@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Query
@@ -29,15 +30,32 @@ LONGEST_SECONDS = 300.0
 
 
 class Readers:
-    """How many topics are being read."""
+    """How many topics are being read, `most` at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_READERS) -> None:
         self._lock = threading.Lock()
+        self._most = most
         self._count = 0
 
     def check(self) -> None:
-        if self._count >= MOST_READERS:
-            raise TooManyRequests(f"{MOST_READERS} topics are being read already.", "Try again in a moment.")
+        if self._count >= self._most:
+            raise self._refusal()
+
+    @contextmanager
+    def take(self) -> Iterator[None]:
+        """One of them while the block lasts; refused where there is none left."""
+        with self._lock:
+            if self._count >= self._most:
+                raise self._refusal()
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count -= 1
+
+    def _refusal(self) -> TooManyRequests:
+        return TooManyRequests(f"{self._most} topics are being read already.", "Try again in a moment.")
 
     def __enter__(self) -> Self:
         with self._lock:
@@ -50,11 +68,14 @@ class Readers:
 
 
 def records_router(
-    access: KafkaAccess, schemas: SchemaSource, callers: Callable[[Principal], Caller], stands: Stands
+    access: KafkaAccess,
+    schemas: SchemaSource,
+    held: Readers,
+    callers: Callable[[Principal], Caller],
+    stands: Stands,
 ) -> APIRouter:
     router = APIRouter(prefix="/topics", tags=["topics"])
     topics, offsets = Topics(access), Offsets(access)
-    held = Readers()
 
     def schema_of(schema_id: int) -> WriterSchema:
         found = schemas.schema(schema_id)
@@ -85,7 +106,7 @@ def records_router(
         reader = Reader(schema_of)
         still = Standing(stands, asking.caller)
         rows = bounded((reader.record(message) for message in messages), callers(asking.caller), still)
-        return StreamingResponse(_held(rows, held), media_type=NDJSON)
+        return StreamingResponse(held_lines(rows, held), media_type=NDJSON)
 
     return router
 
@@ -112,7 +133,7 @@ def bounded(records: Iterator[dict[str, Any]], caller: Caller, still: Standing) 
     yield _line({"op": "end", "state": "Completed", "rows": count})
 
 
-def _held(lines: Iterator[bytes], held: Readers) -> Iterator[bytes]:
+def held_lines(lines: Iterator[bytes], held: Readers) -> Iterator[bytes]:
     """Counted from the first line on: an answer that nobody begins to read holds nothing."""
     with held:
         yield from lines

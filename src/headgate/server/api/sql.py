@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from headgate.access import Role
 from headgate.server.access import Asking, needs
+from headgate.server.answers import answers
+from headgate.server.answers.statements import ScriptAnswer
 from headgate.statements.execute import Executor
 
 
@@ -23,7 +25,7 @@ class Script(BaseModel):
 def sql_router(executor: Executor) -> APIRouter:
     router = APIRouter(prefix="/sql", tags=["statements"])
 
-    @router.post("", summary="Carry out a script", **needs(Role.READER, "body"))
+    @router.post("", summary="Carry out a script", **needs(Role.READER, "body"), **answers(ScriptAnswer))
     def run(script: Script, access: Asking) -> dict[str, Any]:
         """A mistake anywhere in the script changes nothing, and so does a topic that its caller may not read
         or write."""

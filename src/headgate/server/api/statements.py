@@ -10,6 +10,13 @@ from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
 from headgate.server import overview
 from headgate.server.access import Asking, needs
+from headgate.server.answers import answers
+from headgate.server.answers.statements import (
+    FinishingStatementAnswer,
+    ResetPlanAnswer,
+    ShownStatementAnswer,
+    StatementAnswer,
+)
 from headgate.server.api.spec import ResetRequest
 from headgate.statements.resetting import plan_of_record
 from headgate.store import Statements, Store
@@ -26,24 +33,41 @@ def statements_router(
         needs(role, "statement", statements) for role in (Role.READER, Role.WRITER, Role.ADMIN)
     )
 
-    @router.get("", summary="List the statements", **needs(Role.READER, "seen"))
+    @router.get(
+        "", summary="List the statements", **needs(Role.READER, "seen"), **answers(list[StatementAnswer])
+    )
     def list_statements(access: Asking) -> list[dict[str, Any]]:
         return [
             overview.statement(record) for record in statements.all() if access.sees_statement(record.options)
         ]
 
-    @router.get("/{name}", summary="Show a statement with its metrics and events", **reader)
+    @router.get(
+        "/{name}",
+        summary="Show a statement with its metrics and events",
+        **reader,
+        **answers(ShownStatementAnswer),
+    )
     def show(name: str) -> dict[str, Any]:
         record = statements.get(name)
         return overview.statement_with_detail(record, store.events(f"statement {name}", EVENTS))
 
-    @router.post("/{name}/stop", summary="Stop a statement", status_code=status.HTTP_202_ACCEPTED, **writer)
+    @router.post(
+        "/{name}/stop",
+        summary="Stop a statement",
+        status_code=status.HTTP_202_ACCEPTED,
+        **writer,
+        **answers(StatementAnswer, 202),
+    )
     def stop(name: str) -> dict[str, Any]:
         """It has stopped when its state is `Stopped`; its offsets and its state stay."""
         return overview.statement(statements.want(name, "stopped"))
 
     @router.post(
-        "/{name}/start", summary="Go on where a statement was", status_code=status.HTTP_202_ACCEPTED, **writer
+        "/{name}/start",
+        summary="Go on where a statement was",
+        status_code=status.HTTP_202_ACCEPTED,
+        **writer,
+        **answers(StatementAnswer, 202),
     )
     def start(name: str) -> dict[str, Any]:
         return overview.statement(statements.want(name, "running"))
@@ -53,6 +77,7 @@ def statements_router(
         summary="Have a stopped statement begin elsewhere",
         status_code=status.HTTP_202_ACCEPTED,
         **admin,
+        **answers(ResetPlanAnswer, 202),
     )
     def reset(name: str, wanted: ResetRequest) -> dict[str, Any]:
         """What it repeats and skips, as ranges of offsets; `places` asks for the same once more. It is done
@@ -69,6 +94,7 @@ def statements_router(
         summary="Close what has come to a statement",
         status_code=status.HTTP_202_ACCEPTED,
         **writer,
+        **answers(FinishingStatementAnswer, 202),
     )
     def finish(name: str) -> dict[str, Any]:
         """Event time passes all that was read; it goes on running. It is done when `detail.finished.request`
@@ -76,7 +102,13 @@ def statements_router(
         record = statements.finish(name)
         return overview.statement(record) | {"finish": record.options["finish"]}
 
-    @router.delete("/{name}", summary="Delete a statement", status_code=status.HTTP_202_ACCEPTED, **writer)
+    @router.delete(
+        "/{name}",
+        summary="Delete a statement",
+        status_code=status.HTTP_202_ACCEPTED,
+        **writer,
+        **answers(StatementAnswer, 202),
+    )
     def delete(name: str) -> dict[str, Any]:
         """Its offsets and its state are gone with it; the topic that it wrote stays."""
         return overview.statement(statements.want(name, "deleted"))

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from headgate.access import Role
 from headgate.errors import InvalidRequest
 from headgate.server.access import Asking, needs
+from headgate.server.answers import answers
+from headgate.server.answers.catalogs import ShownStorageAnswer, StorageAnswer, StoragePoliciesAnswer
 from headgate.storage import Place, Storages
 from headgate.storage.place import split
 from headgate.storage.policy import assume_policy, reader_policy, role_policy, trust_policy
@@ -104,7 +106,13 @@ def storage_router(desk: StorageDesk) -> APIRouter:
     router = APIRouter(prefix="/storage", tags=["storage"])
     integrations = Storages(store.engine)
 
-    @router.post("", summary="Name a place for tables", status_code=status.HTTP_201_CREATED, **ADMINS)
+    @router.post(
+        "",
+        summary="Name a place for tables",
+        status_code=status.HTTP_201_CREATED,
+        **ADMINS,
+        **answers(StorageAnswer, 201),
+    )
     def add(wanted: StorageRequest, access: Asking) -> dict[str, Any]:
         """An object is written, read, listed and removed there first. When that fails nothing is kept."""
         access.note(f"storage {wanted.name}")
@@ -112,28 +120,45 @@ def storage_router(desk: StorageDesk) -> APIRouter:
         desk.add(place)
         return _shown(place)
 
-    @router.get("", summary="List the places", **ADMINS)
+    @router.get("", summary="List the places", **ADMINS, **answers(list[StorageAnswer]))
     def list_all() -> list[dict[str, Any]]:
         return [_shown(place) for place in integrations.list()]
 
-    @router.get("/{name}", summary="Show a place, and which tables are wanted there", **ADMINS)
+    @router.get(
+        "/{name}",
+        summary="Show a place, and which tables are wanted there",
+        **ADMINS,
+        **answers(ShownStorageAnswer),
+    )
     def show(name: str) -> dict[str, Any]:
         return _shown(integrations.get(name)) | {
             "tables": _tables(store, name),
             "catalogs": _catalogs(store, name),
         }
 
-    @router.delete("/{name}", summary="Forget a place that has no tables", **ADMINS)
+    @router.post("/{name}/test", summary="Try a place", **ADMINS, **answers(StorageAnswer))
+    def test(name: str) -> dict[str, Any]:
+        """As when it was named: an object is written, read, listed and removed there."""
+        place = integrations.get(name)
+        probe(place)
+        return _shown(place)
+
+    @router.delete("/{name}", summary="Forget a place that has no tables", **ADMINS, **answers(StorageAnswer))
     def remove(name: str) -> dict[str, Any]:
         """What lies there stays there."""
         return _shown(desk.remove(name))
 
-    @router.get("/{name}/policy", summary="What IAM must allow", **ADMINS)
+    @router.get("/{name}/policy", summary="What IAM must allow", **ADMINS, **answers(StoragePoliciesAnswer))
     def policy(name: str, principal: str = SOMEBODY) -> dict[str, Any]:
         """For the role, for who takes it on, and for engines that read with keys of their own."""
         return _policies(integrations.get(name), principal)
 
-    @router.post("/policy", summary="What IAM must allow for a place that is to be named", **ADMINS)
+    @router.post(
+        "/policy",
+        summary="What IAM must allow for a place that is to be named",
+        **ADMINS,
+        **answers(StoragePoliciesAnswer),
+    )
     def policy_before(wanted: StorageRequest, principal: str = SOMEBODY) -> dict[str, Any]:
         """The place is tried when it is named: it must be allowed by then. Nothing is asked or kept here."""
         return _policies(wanted.place(), principal)

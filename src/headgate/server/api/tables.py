@@ -16,6 +16,9 @@ from headgate.model import OnError, Start, StartKind, TableSpec, Topic
 from headgate.options import TableOptions
 from headgate.server import overview
 from headgate.server.access import Asking, needs
+from headgate.server.answers import answers
+from headgate.server.answers.requests import AskedAnswer, RequestAnswer
+from headgate.server.answers.tables import ResumedTableAnswer, ShownTableAnswer, SyncAnswer, TableAnswer
 from headgate.server.api.catalogs import publication
 from headgate.server.api.spec import ResumeRequest, TableRequest
 from headgate.storage import Storages
@@ -32,12 +35,16 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
     router = APIRouter(prefix="/tables", tags=["tables"])
     integrations = Integrations(store.engine)
 
-    @router.get("", summary="List the tables", **needs(Role.READER, "seen"))
+    @router.get("", summary="List the tables", **needs(Role.READER, "seen"), **answers(list[TableAnswer]))
     def list_tables(access: Asking) -> list[dict[str, Any]]:
         return [overview.table(record) for record in store.tables() if access.sees(record.spec.topic)]
 
     @router.post(
-        "", summary="Make a topic a table", status_code=status.HTTP_201_CREATED, **needs(Role.WRITER, "body")
+        "",
+        summary="Make a topic a table",
+        status_code=status.HTTP_201_CREATED,
+        **needs(Role.WRITER, "body"),
+        **answers(ShownTableAnswer, 201),
     )
     def enable(wanted: TableRequest, access: Asking) -> dict[str, Any]:
         spec = wanted.spec()
@@ -51,7 +58,12 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
         store.enable_table(replace(spec, start=settled(spec.start, topic, offsets)))
         return show(spec.topic)
 
-    @router.get("/{topic}", summary="Show a table with its events", **needs(Role.READER, "table"))
+    @router.get(
+        "/{topic}",
+        summary="Show a table with its events",
+        **needs(Role.READER, "table"),
+        **answers(ShownTableAnswer),
+    )
     def show(topic: str) -> dict[str, Any]:
         record, published = store.table(topic), integrations.publications(topic=topic)
         found = overview.table_with_detail(record, store.events(topic, EVENTS))
@@ -64,7 +76,12 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
             ],
         }
 
-    @router.patch("/{topic}", summary="Change what is wanted of a table", **needs(Role.WRITER, "table"))
+    @router.patch(
+        "/{topic}",
+        summary="Change what is wanted of a table",
+        **needs(Role.WRITER, "table"),
+        **answers(ShownTableAnswer),
+    )
     def alter(topic: str, wanted: TableOptions, access: Asking) -> dict[str, Any]:
         wanted.check_alterable(topic)
         record = store.table(topic)
@@ -81,6 +98,7 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
         summary="Stop materializing a topic",
         status_code=status.HTTP_202_ACCEPTED,
         **needs(Role.WRITER, "table"),
+        **answers(ShownTableAnswer, 202),
     )
     def disable(topic: str, access: Asking, purge: bool = False) -> dict[str, Any]:
         """With `purge` the table and its files are deleted, which takes an admin of it."""
@@ -94,6 +112,7 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
         summary="Stop writing a table",
         status_code=status.HTTP_202_ACCEPTED,
         **needs(Role.WRITER, "table"),
+        **answers(ShownTableAnswer, 202),
     )
     def suspend(topic: str) -> dict[str, Any]:
         _not_ending(store.table(topic))
@@ -105,6 +124,7 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
         summary="Go on where a table stopped",
         status_code=status.HTTP_202_ACCEPTED,
         **needs(Role.WRITER, "table"),
+        **answers(ResumedTableAnswer, 202),
     )
     def resume(topic: str, access: Asking, wanted: ResumeRequest | None = None) -> dict[str, Any]:
         """With `accept`, the table goes on past what stopped it: see the request that is returned. That gives
@@ -116,7 +136,9 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
         if accept not in (None, *ACCEPTABLE):
             raise InvalidRequest(f"'{accept}' cannot be accepted.", f"Say {' or '.join(ACCEPTABLE)}.")
         # First the request: the engine must find it when it takes the table up.
-        asked = {} if accept is None else {"request": store.ask(topic, "accept", {"what": accept})}
+        asked = {}
+        if accept is not None:
+            asked = {"request": store.ask(topic, "accept", {"what": accept}, access.caller.name)}
         store.set_desired(topic, "enabled")
         return show(topic) | asked
 
@@ -125,8 +147,9 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
         summary="Replay dead letters",
         status_code=status.HTTP_202_ACCEPTED,
         **needs(Role.WRITER, "table"),
+        **answers(AskedAnswer, 202),
     )
-    def replay(topic: str) -> dict[str, Any]:
+    def replay(topic: str, access: Asking) -> dict[str, Any]:
         """Those that can be read now are put into the table, once; the request tells how many."""
         record = store.table(topic)
         _not_ending(record)
@@ -140,10 +163,13 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
                 f"Table '{topic}' is suspended and takes no rows.",
                 f"Resume it: `headgate table resume {topic}`.",
             )
-        return {"request": store.ask(topic, "replay", {})}
+        return {"request": store.ask(topic, "replay", {}, access.caller.name)}
 
     @router.get(
-        "/{topic}/requests/{request_id}", summary="What came of a request", **needs(Role.READER, "table")
+        "/{topic}/requests/{request_id}",
+        summary="What came of a request",
+        **needs(Role.READER, "table"),
+        **answers(RequestAnswer),
     )
     def request(topic: str, request_id: str) -> dict[str, Any]:
         found = store.request(request_id)
@@ -156,6 +182,7 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
         summary="Catch up at once",
         status_code=status.HTTP_202_ACCEPTED,
         **needs(Role.WRITER, "table"),
+        **answers(SyncAnswer, 202),
     )
     def sync(topic: str) -> dict[str, Any]:
         """The table has caught up when its `detail.synced` is the token."""

@@ -1,5 +1,6 @@
 """Kafka's topics."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
@@ -10,8 +11,21 @@ from headgate.access import Role
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import BROKER_DEFAULT, Topics, check_not_reserved, no_such_topic
 from headgate.model import Topic
+from headgate.registry.client import SchemaSource, SubjectVersion
 from headgate.server.access import Access, Asking, needs
+from headgate.server.answers import answers
+from headgate.server.answers.topics import (
+    ListedTopicAnswer,
+    ShownTopicAnswer,
+    TopicAnswer,
+    TopicSchemasAnswer,
+)
+from headgate.server.topic_figures import TopicFigures
 from headgate.store import Store
+
+# Of one subject; each is a call.
+MOST_VERSIONS = 100
+CALLS_AT_ONCE = 8
 
 
 class TopicRequest(BaseModel):
@@ -25,21 +39,38 @@ class TopicRequest(BaseModel):
     config: dict[str, str] = Field(default_factory=dict)
 
 
-def topics_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
+def topics_router(store: Store, topics: Topics, offsets: Offsets, schemas: SchemaSource) -> APIRouter:
     router = APIRouter(prefix="/topics", tags=["topics"])
+    figures = TopicFigures(offsets, schemas)
 
-    @router.get("", summary="List the topics", **needs(Role.READER, "seen"))
+    @router.get(
+        "", summary="List the topics", **needs(Role.READER, "seen"), **answers(list[ListedTopicAnswer])
+    )
     def list_topics(access: Asking, internal: bool = False) -> list[dict[str, Any]]:
-        """Internal ones are for admins."""
+        """Internal ones are for admins. `records` counts offsets, a moment old."""
         states = {record.spec.topic: record.status.state.value for record in store.tables()}
+        listed = topics.list(internal)
+        records, latest = figures.records(listed), figures.latest_schemas()
         return [
-            _topic(topic) | {"table": states.get(topic.name)}
-            for topic in topics.list(internal)
+            _topic(topic)
+            | {
+                "records": records.get(topic.id),
+                # Known when somebody has watched for a while.
+                "rate": None,
+                "value_schema": _latest(latest.get(f"{topic.name}-value")),
+                "key_schema": _latest(latest.get(f"{topic.name}-key")),
+                "table": states.get(topic.name),
+            }
+            for topic in listed
             if _sees(access, topic)
         ]
 
     @router.post(
-        "", summary="Create a topic", status_code=status.HTTP_201_CREATED, **needs(Role.WRITER, "body")
+        "",
+        summary="Create a topic",
+        status_code=status.HTTP_201_CREATED,
+        **needs(Role.WRITER, "body"),
+        **answers(TopicAnswer, 201),
     )
     def create(wanted: TopicRequest, access: Asking) -> dict[str, Any]:
         access.check_makes(wanted.name)
@@ -47,13 +78,24 @@ def topics_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
         copies = BROKER_DEFAULT if wanted.replication is None else wanted.replication
         return _topic(topics.create(wanted.name, wanted.partitions, copies, wanted.config))
 
-    @router.get("/{name}", summary="Describe a topic", **needs(Role.READER, "topic"))
+    @router.get(
+        "/{name}", summary="Describe a topic", **needs(Role.READER, "topic"), **answers(ShownTopicAnswer)
+    )
     def describe(name: str, access: Asking) -> dict[str, Any]:
         """With what was set on it, and from where to where its partitions reach."""
-        topic = topics.describe(name)
-        if not _sees(access, topic):
-            raise no_such_topic(name)
+        topic = _seen(topics, name, access)
         return _topic(topic) | {"config": topics.config_overrides(name), "offsets": offsets.reach(topic)}
+
+    @router.get(
+        "/{name}/schemas",
+        summary="The schemas of a topic's keys and values",
+        **needs(Role.READER, "topic"),
+        **answers(TopicSchemasAnswer),
+    )
+    def show_schemas(name: str, access: Asking) -> dict[str, Any]:
+        """The subjects `NAME-key` and `NAME-value`, with their versions as they were registered."""
+        _seen(topics, name, access)
+        return {part: _subject(schemas, f"{name}-{part}") for part in ("key", "value")}
 
     @router.delete(
         "/{name}",
@@ -68,9 +110,51 @@ def topics_router(store: Store, topics: Topics, offsets: Offsets) -> APIRouter:
     return router
 
 
+def _seen(topics: Topics, name: str, access: Access) -> Topic:
+    topic = topics.describe(name)
+    if not _sees(access, topic):
+        raise no_such_topic(name)
+    return topic
+
+
 def _sees(access: Access, topic: Topic) -> bool:
     return access.has(topic.name, Role.ADMIN if topic.internal else Role.READER)
 
 
 def _topic(topic: Topic) -> dict[str, Any]:
     return asdict(topic)
+
+
+def _latest(version: SubjectVersion | None) -> dict[str, Any] | None:
+    if version is None:
+        return None
+    return {"subject": version.subject, "version": version.version, "id": version.id, "type": version.type}
+
+
+def _subject(schemas: SchemaSource, subject: str) -> dict[str, Any] | None:
+    numbers = schemas.version_numbers(subject)
+    if not numbers:
+        return None
+    newest = numbers[: -MOST_VERSIONS - 1 : -1]
+    with ThreadPoolExecutor(CALLS_AT_ONCE) as pool:
+        versions = list(pool.map(lambda number: schemas.version(subject, number), newest))
+    return {
+        "subject": subject,
+        "compatibility": schemas.compatibility_level(subject),
+        "total": len(numbers),
+        "versions": [
+            {
+                "version": one.version,
+                "id": one.id,
+                "type": one.type,
+                "text": one.text,
+                "references": [
+                    {"name": name, "subject": target, "version": number}
+                    for name, target, number in one.references
+                ],
+            }
+            # One that was deleted meanwhile is not there.
+            for one in versions
+            if one is not None
+        ],
+    }

@@ -1,0 +1,31 @@
+import type { components } from "./schema";
+
+/** The nouns of the API as pages speak of them: names for the types that are generated from its description. */
+
+export type Schemas = components["schemas"];
+
+export type Role = "reader" | "writer" | "admin";
+
+export type Grant = Schemas["GrantAnswer"];
+
+export type Session = Schemas["SessionAnswer"];
+
+export type Process = Schemas["ProcessAnswer"];
+
+export type Table = Schemas["TableAnswer"];
+
+export type Statement = Schemas["StatementAnswer"];
+
+export type Catalog = Schemas["CatalogStandingAnswer"];
+
+export type ExportSummary = Schemas["ExportStandingAnswer"];
+
+export type Attention = Schemas["AttentionAnswer"];
+
+/** The small state of all there is: what `GET /api/v1/status` answers, and what the live stream sends. */
+export type Status = Schemas["StatusAnswer"];
+
+export type Figures = Schemas["FiguresAnswer"];
+
+/** One moment's figures, in total and by table and statement. */
+export type Sample = Schemas["SampleAnswer"];
