@@ -136,8 +136,8 @@ def exports_router(desk: ExportDesk) -> APIRouter:
 
     @router.get("/{name}/runs/{run}/file", summary="The file of a run", **ADMINS, response_class=FileResponse)
     def file(name: str, run: str, access: Asking, part: int = 1) -> Response:
-        """As it was made; for a file in a store, a redirect to a link of the store. Of several, the one with the
-        number `part`."""
+        """As it was made; for a file in a store, a redirect to a link of the store. `part` is the number of
+        one of several."""
         found = exports.run(run)
         if found.export != name:
             raise _no_file("Ask for a run of this export (`headgate export history`).")
