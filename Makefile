@@ -6,7 +6,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help console check-console setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean prerequisites console-test screenshots
-.PHONY: bench-append bench-datagen bench-doors bench-history bench-latency bench-live bench-mirror bench-query bench-sql bench-upsert
+.PHONY: bench-append bench-datagen bench-doors bench-export bench-history bench-latency bench-live bench-mirror bench-query bench-sql bench-upsert
 
 help:            ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -198,6 +198,9 @@ bench-live: test-setup      ## the catalog's 99th percentile beside 20 live stre
 
 bench-query: test-setup     ## large results in flat memory, and seconds of a warm SELECT count(*)
 	@$(BIN)/python -m bench.query
+
+bench-export: test-setup    ## a file of many rows: memory beside that of fewer, and rows per second beside df.write.csv
+	@$(BIN)/python -m bench.export
 
 bench-datagen: test-setup   ## records per second of made-up data, encoded and produced, beside a bare producer
 	@$(BIN)/python -m bench.datagen

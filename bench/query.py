@@ -115,17 +115,21 @@ def write_table(runtime: Runtime, rows: int) -> Iterator[int]:
     """A table of so many rows; the size of its files."""
     properties = catalog_properties(runtime.iceberg, token=runtime.catalog_key)
     with Driver(build_session(runtime.settings, "bench", "2g", properties)) as driver:
-        session: SparkSession = driver.session
-        name = f"{CATALOG}.{runtime.settings.namespace}.{TABLE}"
-        session.sql(f"CREATE NAMESPACE IF NOT EXISTS {CATALOG}.{runtime.settings.namespace}")
-        session.sql(
-            f"CREATE TABLE {name} USING iceberg AS SELECT id, CAST(id % 100000 AS DOUBLE) / 100 AS amount, "
-            "concat('customer ', id % 1000003) AS customer, "
-            "timestamp_seconds(1767225600 + id) AS at, md5(CAST(id AS STRING)) AS token "
-            f"FROM range(0, {rows}, 1, {FILES})"
-        )
-        (row,) = session.sql(f"SELECT sum(file_size_in_bytes) FROM {name}.files").collect()
-        yield int(row[0])
+        yield create_table(driver.session, runtime.settings.namespace, rows)
+
+
+def create_table(session: SparkSession, namespace: str, rows: int) -> int:
+    """The bytes of its files."""
+    name = f"{CATALOG}.{namespace}.{TABLE}"
+    session.sql(f"CREATE NAMESPACE IF NOT EXISTS {CATALOG}.{namespace}")
+    session.sql(
+        f"CREATE TABLE {name} USING iceberg AS SELECT id, CAST(id % 100000 AS DOUBLE) / 100 AS amount, "
+        "concat('customer ', id % 1000003) AS customer, "
+        "timestamp_seconds(1767225600 + id) AS at, md5(CAST(id AS STRING)) AS token "
+        f"FROM range(0, {rows}, 1, {FILES})"
+    )
+    (row,) = session.sql(f"SELECT sum(file_size_in_bytes) FROM {name}.files").collect()
+    return int(row[0])
 
 
 @contextmanager

@@ -407,6 +407,8 @@ class TableSpec:
     # How rows go, in upsert tables; None: as the declared readers can read it.
     deletes: Deletes | None = None
     readers: tuple[str, ...] = ()
+    # Columns with personal data: exports hide them, or do not let them out.
+    personal: tuple[str, ...] = ()
     # Iceberg's; None: as the declared readers and the way of deleting need it.
     format_version: int | None = None
     envelope: Envelope = Envelope.AUTO
@@ -574,6 +576,7 @@ class TableSpec:
             "key": None if self.key is None else list(self.key),
             "deletes": None if self.deletes is None else self.deletes.value,
             "readers": list(self.readers),
+            "personal": list(self.personal),
             "format_version": self.format_version,
             "envelope": self.envelope.value,
             "rewrite": self.rewrite,
@@ -607,6 +610,7 @@ class TableSpec:
             key=None if raw.get("key") is None else tuple(raw["key"]),
             deletes=None if raw.get("deletes") is None else Deletes(raw["deletes"]),
             readers=tuple(raw.get("readers", ())),
+            personal=tuple(raw.get("personal", ())),
             # It followed from the way of deleting.
             format_version=raw.get("format_version", 2 if raw.get("deletes") == "position-deletes" else 3),
             envelope=Envelope(raw.get("envelope", Envelope.AUTO)),

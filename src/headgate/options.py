@@ -78,6 +78,9 @@ class TableOptions(BaseModel):
     )
     deletes: str | None = Field(None, description="How rows go, in upsert tables.")
     readers: list[str] | None = Field(None, description="Engines that read the table: `[spark, athena]`.")
+    personal: list[str] | None = Field(
+        None, description="Columns with personal data: exports hide them, or do not let them out."
+    )
     format_version: int | None = Field(None, ge=2, le=3, description="Iceberg's: 2 or 3.")
     envelope: str | None = Field(None, description="Whether values are rows or changes of rows.")
     storage: str | None = Field(
@@ -103,7 +106,7 @@ class TableOptions(BaseModel):
             said["partition"] = parse_partitions(self.partition)
         if self.renames is not None:
             said["renames"] = {**spec.renames, **self.renames}
-        for name in ("key", "readers"):
+        for name in ("key", "readers", "personal"):
             if (value := getattr(self, name)) is not None:
                 said[name] = tuple(dict.fromkeys(value))
         for name, kind, noun in _CHOICES:

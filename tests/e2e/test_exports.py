@@ -383,6 +383,7 @@ def killed_at_random(stack: Stack, chance: random.Random) -> tuple[dict[str, Any
     while True:
         wait_for("the process of exports", lambda: stack.store.process("export").state == "ready", 120)
         pid = stack.store.process("export").pid
+        assert pid is not None
         asked = stack.json("export", "run", NAME, "--from", "2024-12-30", "--to", "2025-01-06", "--no-wait")
         wait_for("the run", lambda run=asked["id"]: exports.run(run).started_at, 60)  # type: ignore[misc]
         time.sleep(chance.uniform(0.0, longest_of(exports)))

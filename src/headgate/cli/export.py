@@ -172,7 +172,9 @@ def run(
     if json:
         print_json(found)
     elif found["state"] == "Done":
-        say(f"{found['file']} is there: {found['rows']} rows, {found['bytes']} bytes")
+        more = f" and {len(found['parts']) - 1} more" if len(found["parts"]) > 1 else ""
+        is_there = "are" if more else "is"
+        say(f"{found['file']}{more} {is_there} there: {found['rows']} rows, {found['bytes']} bytes")
         for warning in found["warnings"]:
             say(f"warning: {warning}")
     elif no_wait:

@@ -66,6 +66,10 @@ FormatVersionOption = Annotated[
         min=2, max=3, help="Iceberg's format version, 2 or 3. [default: 3, or 2 where readers need it]"
     ),
 ]
+PersonalOption = Annotated[
+    str | None,
+    typer.Option(help="Columns with personal data, as in email,phone: exports let them out masked alone."),
+]
 ReadersOption = Annotated[
     str | None, typer.Option(help="Engines that read the table, as in spark,duckdb,athena.")
 ]
@@ -91,6 +95,7 @@ def enable(
     ] = None,
     deletes: DeletesOption = None,
     readers: ReadersOption = None,
+    personal: PersonalOption = None,
     format_version: FormatVersionOption = None,
     envelope: Annotated[
         str | None,
@@ -161,6 +166,7 @@ def enable(
         "key": None if key is None else _names(key),
         "deletes": deletes,
         "readers": None if readers is None else _names(readers),
+        "personal": None if personal is None else _names(personal),
         "format_version": format_version,
         "envelope": envelope,
         "storage": storage,
@@ -186,6 +192,7 @@ def alter(
     event_time: EventTimeOption = None,
     deletes: DeletesOption = None,
     readers: ReadersOption = None,
+    personal: PersonalOption = None,
     format_version: FormatVersionOption = None,
     rename: Annotated[
         list[str] | None, typer.Option(help="OLD=NEW: a column gets another name and keeps its values.")
@@ -216,6 +223,7 @@ def alter(
             "event_time": event_time,
             "deletes": deletes,
             "readers": None if readers is None else _names(readers),
+            "personal": None if personal is None else _names(personal),
             "format_version": format_version,
             "formats": None if formats is None else _names(formats),
             "rewrite": rewrite,

@@ -115,6 +115,9 @@ class ExportFields(_Said):
     )
     retries: int = Field(5, ge=0, le=100, description="How often a run that failed is tried again.")
     order_by: list[str] = Field(default_factory=list, description="Columns that rows are ordered by first.")
+    explode: list[str] = Field(
+        default_factory=list, max_length=5, description="Arrays of the query: a row for each element."
+    )
     columns: list[str] | None = Field(None, min_length=1, description="Those that may leave, and no others.")
     masks: dict[str, Mask] = Field(default_factory=dict, description="Columns, and how they are hidden.")
     personal: list[str] = Field(default_factory=list, description="Columns that leave masked or not at all.")
@@ -125,6 +128,11 @@ class ExportFields(_Said):
     storage: str | None = Field(None, min_length=1, description="A named place in S3; none is a folder.")
     folder: str = Field("", max_length=500, description="Below `export.folder`, or below the storage.")
     file_name: str = Field("{export}_{from}_{to}", description="The file's name, without its ending.")
+    part_bytes: int | None = Field(
+        None,
+        ge=1,
+        description="A file ends with about so many bytes, before they are packed; another begins.",
+    )
     hold: str = Field("30d", description="How long the snapshots of a run are kept.")
     keep_files: int | None = Field(None, ge=1, description="How many of its newest files are kept.")
     keep_for: str | None = Field(None, description="How long its files are kept.")
@@ -146,6 +154,8 @@ class ExportFields(_Said):
         if self.period == "schedule" and self.schedule is None:
             raise ValueError("period schedule needs a schedule")
         check_template(self.file_name)
+        if "{part}" in self.file_name and self.part_bytes is None:
+            raise ValueError("file_name: there are no parts: say `part_bytes`, or take {part} out")
         check_folder(self.folder)
         if self.format == "parquet" and self.compression == "gzip":
             raise ValueError("parquet is compressed inside: by zstd, or none")

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from headgate.errors import AlreadyExists, StorageUnavailable
+from headgate.export.names import ANY_PART
 
 PART = ".part"
 _READ_BYTES = 1024 * 1024
@@ -125,8 +127,9 @@ class ExportFolder:
 
     def forget_drafts(self, name: str) -> None:
         """What a process has left that was killed: a run has one owner at a time, and these are not its."""
+        pattern = re.escape(name).replace(ANY_PART, "[0-9]+")
         for path in self.folder.iterdir():
-            if path.name.startswith(f".{name}.") and path.name.endswith(PART):
+            if re.fullmatch(rf"\.{pattern}\.[0-9a-f]+{re.escape(PART)}", path.name):
                 path.unlink(missing_ok=True)
 
     def _sync(self) -> None:

@@ -11,7 +11,9 @@ from headgate.embedded.runtime import Runtime
 from headgate.errors import NotAuthorized
 
 PATH = "/exports/files/"
-_FORM = re.compile(r"(?P<run>[0-9a-f]{16})\.(?P<until>[0-9]{1,12})\.(?P<signature>[A-Za-z0-9_-]{43})")
+_FORM = re.compile(
+    r"(?P<file>(?P<run>[0-9a-f]{16})(?:-(?P<part>[0-9]{1,6}))?)\.(?P<until>[0-9]{1,12})\.(?P<signature>[A-Za-z0-9_-]{43})"
+)
 
 
 class Links:
@@ -22,25 +24,26 @@ class Links:
         self._address = address.rstrip("/")
         self._clock = clock
 
-    def make(self, run_id: str, lifetime: float) -> str:
+    def make(self, run_id: str, lifetime: float, part: int = 1) -> str:
         until = int(self._clock() + lifetime)
-        return f"{self._address}{PATH}{run_id}.{until}.{self._signature(run_id, until)}"
+        file = run_id if part == 1 else f"{run_id}-{part}"
+        return f"{self._address}{PATH}{file}.{until}.{self._signature(file, until)}"
 
-    def run_of(self, token: str) -> str:
-        """The run that a link is for, or NotAuthorized."""
+    def file_of(self, token: str) -> tuple[str, int]:
+        """The run that a link is for, and the number of its part; or NotAuthorized."""
         form = _FORM.fullmatch(token)
         if form is None or not hmac.compare_digest(
-            self._signature(form["run"], int(form["until"])), form["signature"]
+            self._signature(form["file"], int(form["until"])), form["signature"]
         ):
             raise NotAuthorized(
                 "This is no link to a file of an export.", "Take the whole of it from the mail."
             )
         if self._clock() > int(form["until"]):
             raise NotAuthorized("The link has expired.", "Ask for the export to be run again.")
-        return form["run"]
+        return form["run"], int(form["part"] or 1)
 
-    def _signature(self, run_id: str, until: int) -> str:
-        digest = hmac.new(self._key, f"{run_id}.{until}".encode(), hashlib.sha256).digest()
+    def _signature(self, file: str, until: int) -> str:
+        digest = hmac.new(self._key, f"{file}.{until}".encode(), hashlib.sha256).digest()
         return urlsafe_b64encode(digest).decode().rstrip("=")
 
 

@@ -19,15 +19,15 @@ PERMANENT = 500
 
 @dataclass(frozen=True)
 class Letter:
-    """A subject, a sentence, figures by name, and a file (name and content) or a link to it."""
+    """A subject, a sentence, figures by name, and files (name, content) or links to them (name, URL)."""
 
     message_id: str
     subject: str
     opening: str
     figures: Sequence[tuple[str, str]] = ()
     warnings: Sequence[str] = ()
-    link: str | None = None
-    attachment: tuple[str, bytes] | None = None
+    links: Sequence[tuple[str, str]] = ()
+    attachments: Sequence[tuple[str, bytes]] = ()
 
 
 def message_id(sender: str, what: str) -> str:
@@ -45,8 +45,7 @@ def message_of(letter: Letter, sender: str, to: Sequence[str]) -> EmailMessage:
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(_text(letter))
     message.add_alternative(_html(letter), subtype="html")
-    if letter.attachment is not None:
-        name, content = letter.attachment
+    for name, content in letter.attachments:
         main, _, sub = content_type(name).partition("/")
         message.add_attachment(content, maintype=main, subtype=sub, filename=name)
     return message
@@ -57,7 +56,7 @@ def _text(letter: Letter) -> str:
     width = max((len(name) for name, _ in letter.figures), default=0)
     lines += [f"{name.ljust(width)}  {value}" for name, value in letter.figures]
     lines += ["", *(f"Note: {warning}." for warning in letter.warnings)] if letter.warnings else []
-    lines += ["", letter.link] if letter.link else []
+    lines += ["", *(url for _, url in letter.links)] if letter.links else []
     return "\n".join(lines) + "\n"
 
 
@@ -67,8 +66,10 @@ def _html(letter: Letter) -> str:
         for name, value in letter.figures
     )
     notes = "".join(f"<p>Note: {html.escape(warning)}.</p>" for warning in letter.warnings)
-    link = html.escape(letter.link or "", quote=True)
-    shown = f'<p><a href="{link}">Download</a></p>' if link else ""
+    shown = "".join(
+        f'<p><a href="{html.escape(url, quote=True)}">Download {html.escape(name)}</a></p>'
+        for name, url in letter.links
+    )
     opening = html.escape(letter.opening)
     return f"<html><body><p>{opening}</p><table>{rows}</table>{notes}{shown}</body></html>\n"
 

@@ -19,6 +19,8 @@ from headgate.export.places import Destinations
 from headgate.export.rows import QueryRows
 from headgate.export.run import Surroundings
 from headgate.export.service import ExportService, Scheduler, Worker
+from headgate.export.tags import personal_fields
+from headgate.registry.client import SchemaSource
 from headgate.storage import Storages
 from headgate.storage.aws import Clients
 from headgate.store import Exports, Store
@@ -64,6 +66,7 @@ def make_service(runtime: Runtime, store: Store, stop: threading.Event) -> Expor
         settings.namespace,
         lambda table: kind_of(store, settings.namespace, table),
         exports.last_increment,
+        personal_fields(SchemaSource(runtime.registry_access), store, settings.namespace),
     )
     notifier = notifier_of(runtime, store)
     home = hashlib.sha256(secret(runtime.data, EXPORT_KEY).encode()).hexdigest()[:16]

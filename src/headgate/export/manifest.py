@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from headgate import __version__
 from headgate.export.columns import Column
 from headgate.export.definition import ExportOptions
-from headgate.export.folder import FileFigures
+from headgate.export.files import WrittenFile
 from headgate.store import RunRecord
 
 VERSION = 1
@@ -22,13 +22,12 @@ def moment(at: float, zone: ZoneInfo) -> str:
 def manifest_of(
     run: RunRecord,
     options: ExportOptions,
-    name: str,
-    figures: FileFigures,
-    rows: int,
+    files: Sequence[WrittenFile],
     columns: Sequence[Column],
     detail: Mapping[str, Any],
 ) -> dict[str, Any]:
     zone = ZoneInfo(options.zone)
+    is_parted = options.part_bytes is not None
     csv = {"csv": options.csv.model_dump()} if options.format == "csv" else {}
     return {
         "manifest": VERSION,
@@ -41,14 +40,15 @@ def manifest_of(
             "zone": options.zone,
         },
         "file": {
-            "name": name,
+            **({} if is_parted else {"name": files[0].name}),
             "format": options.format,
             "compression": options.compression,
             **csv,
-            "rows": rows,
-            "bytes": figures.bytes,
-            "sha256": figures.sha256,
+            "rows": sum(file.rows for file in files),
+            "bytes": sum(file.figures.bytes for file in files),
+            **({} if is_parted else {"sha256": files[0].figures.sha256}),
         },
+        **({"parts": [_part(file) for file in files]} if is_parted else {}),
         "columns": [{"name": column.name, "type": str(column.type)} for column in columns],
         "masked": {name: mask.mask for name, mask in sorted(options.masks.items())},
         "keys": detail["keys"],
@@ -60,6 +60,11 @@ def manifest_of(
         "unrepeatable": detail["unrepeatable"],
         "warnings": detail["warnings"],
     }
+
+
+def _part(file: WrittenFile) -> dict[str, Any]:
+    figures = file.figures
+    return {"name": file.name, "rows": file.rows, "bytes": figures.bytes, "sha256": figures.sha256}
 
 
 def _increment(detail: Mapping[str, Any]) -> dict[str, Any]:

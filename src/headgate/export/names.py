@@ -6,7 +6,9 @@ from zoneinfo import ZoneInfo
 
 from headgate.export.schedule import Bounds
 
-PLACEHOLDERS = ("export", "from", "to", "last", "run")
+PLACEHOLDERS = ("export", "from", "to", "last", "run", "part")
+# Stands for the number of a part that is not known.
+ANY_PART = "\0"
 _PLACE = re.compile(r"\{([^{}]*)\}")
 _PLAIN = re.compile(r"[A-Za-z0-9._=@+ -]*")
 ENDINGS = {"csv": ".csv", "jsonl": ".jsonl", "parquet": ".parquet", "xlsx": ".xlsx"}
@@ -36,18 +38,28 @@ def check_template(template: str) -> None:
 
 
 def file_name(
-    template: str, ending: str, export: str, run: str, bounds: Bounds, zone: ZoneInfo, repeat: int
+    template: str,
+    ending: str,
+    export: str,
+    run: str,
+    bounds: Bounds,
+    zone: ZoneInfo,
+    repeat: int,
+    part: str | None = None,
 ) -> str:
-    """The name of a run's file. `repeat` counts the runs that were about the same time before."""
+    """The name of a run's file, or of all of them where there are parts and none is said. `repeat` counts the
+    runs that were about the same time before."""
     said = {
         "export": export,
         "from": _day(bounds.start, zone),
         "to": _day(bounds.end, zone),
         "last": _day(bounds.end - timedelta(microseconds=1), zone, date_only=True),
         "run": run,
+        "part": part or "all",
     }
     name = _PLACE.sub(lambda match: said[match[1]], template)
-    return f"{name}{f'.{repeat + 1}' if repeat else ''}{ending}"
+    numbered = f".part-{part}" if part and "{part}" not in template else ""
+    return f"{name}{f'.{repeat + 1}' if repeat else ''}{numbered}{ending}"
 
 
 def _day(at: datetime, zone: ZoneInfo, date_only: bool = False) -> str:

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from headgate.export import outlets
 from headgate.export.definition import ExportOptions, Mail
+from headgate.export.files import PARTS, files_of, name_in
 from headgate.export.links import Links
 from headgate.export.mail import Letter, Mailer, message_id
 from headgate.export.manifest import moment
@@ -20,6 +21,8 @@ from headgate.store import RunRecord
 SENT = "sent"
 WEBHOOK, APPRISE = "webhook", "apprise"
 TOLD, TOLD_FAILURE = "told", "told_failure"
+# More files than that are linked to.
+MOST_ATTACHED = 20
 Record = Callable[[], None]
 
 
@@ -51,11 +54,11 @@ class Notifier:
             self._mail(letter, open_to, told, record)
         self._post(run, options, "written", detail, told, record)
         if open_outlets(options, told):
-            name = str(detail["file"]).rpartition("/")[2]
+            name = _named(detail)
             lines = [
-                f"A file of the export {run.export} is there: {name}, {detail['rows']} rows.",
+                f"The export {run.export} has made {name}, {detail['rows']} rows.",
                 *(f"Note: {warning}." for warning in detail["warnings"]),
-                self._links.make(run.id, self._link_lifetime),
+                *(url for _, url in self._links_of(run, detail)),
             ]
             self._announce(options, f"Export {run.export}: {name}", lines, told, record)
 
@@ -115,8 +118,13 @@ class Notifier:
             **{name: detail[name] for name in figures if name in detail},
         }
         if event == "written":
-            content["file"] = str(detail["file"]).rpartition("/")[2]
-            content["link"] = self._links.make(run.id, self._link_lifetime)
+            links = self._links_of(run, detail)
+            content["file"], content["link"] = links[0]
+            if PARTS in detail:
+                content[PARTS] = [
+                    {"file": name, "link": url, **{key: part[key] for key in ("rows", "bytes", "sha256")}}
+                    for (name, url), part in zip(links, files_of(detail), strict=True)
+                ]
         post(hook.url, self._secret(hook.secret), f"{run.id}.{event}", content)
         told[WEBHOOK] = SENT
         record()
@@ -132,26 +140,44 @@ class Notifier:
     def _written_letter(
         self, run: RunRecord, options: ExportOptions, mail: Mail, detail: Mapping[str, Any]
     ) -> Letter:
-        name = str(detail["file"]).rpartition("/")[2]
-        is_attached = detail["bytes"] <= mail.attach_up_to
+        name, files = _named(detail), files_of(detail)
+        is_attached = detail["bytes"] <= mail.attach_up_to and len(files) <= MOST_ATTACHED
         figures = [
             *_about(run, options),
             ("file", name),
             ("rows", f"{detail['rows']}"),
             ("bytes", f"{detail['bytes']}"),
-            ("SHA-256", detail["sha256"]),
+            *((("SHA-256", str(files[0]["sha256"])),) if len(files) == 1 else ()),
         ]
         if options.masks:
             figures.append(("masked", ", ".join(sorted(options.masks))))
+        what = "A file" if len(files) == 1 else f"{len(files)} files"
         return Letter(
             message_id(self._mailer.sender, run.id),
             mail.subject or f"Export {run.export}: {name}",
-            f"A file of the export {run.export} is there{', and attached' if is_attached else ''}.",
+            f"{what} of the export {run.export} {'is' if len(files) == 1 else 'are'} there"
+            f"{', and attached' if is_attached else ''}.",
             figures,
             detail["warnings"],
-            None if is_attached else self._links.make(run.id, self._link_lifetime),
-            (name, self._content(options, detail["file"])) if is_attached else None,
+            () if is_attached else self._links_of(run, detail),
+            [(name_in(file), self._content(options, str(file["file"]))) for file in files]
+            if is_attached
+            else (),
         )
+
+    def _links_of(self, run: RunRecord, detail: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """The name of each file, and a link to it."""
+        return [
+            (name_in(file), self._links.make(run.id, self._link_lifetime, part))
+            for part, file in enumerate(files_of(detail), 1)
+        ]
+
+
+def _named(detail: Mapping[str, Any]) -> str:
+    """The file by its name, or how many there are, with the first."""
+    files = files_of(detail)
+    first = name_in(files[0])
+    return first if len(files) == 1 else f"{len(files)} files, from {first}"
 
 
 def open_outlets(options: ExportOptions, told: Mapping[str, str]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from headgate.errors import HeadgateError
 from headgate.export.definition import ExportOptions, parse_options
+from headgate.export.files import files_of, name_in
 from headgate.export.names import MANIFEST
 from headgate.export.places import Destination
 from headgate.store import Exports, RunRecord, RunState
@@ -53,10 +54,11 @@ def prune(
 
 
 def _remove(destination: Destination, run: RunRecord) -> str:
-    """The file, if it still holds what the run has written, and its manifest."""
-    name = str(run.detail["file"]).rpartition("/")[2]
-    if destination.sha256(name) not in (None, run.detail["sha256"]):
+    """The files, if they still hold what the run has written, and their manifest."""
+    files = files_of(run.detail)
+    if any(destination.sha256(name_in(file)) not in (None, file["sha256"]) for file in files):
         return LEFT
-    destination.remove(name)
-    destination.remove(f"{name}{MANIFEST}")
+    for file in files:
+        destination.remove(name_in(file))
+    destination.remove(run.detail.get("manifest") or f"{name_in(files[0])}{MANIFEST}")
     return REMOVED

@@ -7,7 +7,7 @@ with its manifest; then the run is `Written`, and those who wait for it are told
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ import pyarrow as pa
 from headgate.errors import HeadgateError, InvalidRequest, TransientError
 from headgate.export.columns import Column, check_columns, flat_columns, has_fractions, ordering
 from headgate.export.definition import ExportOptions
-from headgate.export.encoders import ENCODERS
+from headgate.export.files import PARTS, FileWriter, WrittenFile, even_blocks, files_of, name_in
 from headgate.export.folder import FileFigures
 from headgate.export.incremental import (
     CHANGE,
@@ -32,8 +32,7 @@ from headgate.export.lake import SnapshotState
 from headgate.export.lease import Lease
 from headgate.export.manifest import manifest_of, manifest_text
 from headgate.export.masks import Masking, key_versions
-from headgate.export.names import MANIFEST, ending_of, file_name
-from headgate.export.packing import packed
+from headgate.export.names import ANY_PART, MANIFEST, ending_of, file_name
 from headgate.export.personal import Suspicion
 from headgate.export.places import Destination
 from headgate.export.schedule import Bounds
@@ -41,6 +40,7 @@ from headgate.export.sql import (
     TableName,
     at_snapshot,
     bind,
+    exploded,
     pin,
     rows_query,
     shape_query,
@@ -48,6 +48,7 @@ from headgate.export.sql import (
     unrepeatable,
     without_end,
 )
+from headgate.export.tags import personal_columns
 from headgate.failpoints import failpoint
 from headgate.model import EXPORT_TAG
 from headgate.store import RunRecord, RunState
@@ -89,8 +90,8 @@ class Rows(Protocol):
 @dataclass(frozen=True)
 class Surroundings:
     """What a run needs: tables and rows of the lake, keys by name, where files go, the cluster whose tables
-    are named without a namespace, how tables take records, and what the last run of an incremental export was
-    about."""
+    are named without a namespace, how tables take records, what the last run of an incremental export was
+    about, and which columns of a table are personal."""
 
     tables: Tables
     rows: Rows
@@ -99,6 +100,7 @@ class Surroundings:
     cluster: str
     kind: Callable[[TableName], TableKind | None]
     last_increment: Callable[[str], Mapping[str, Any] | None]
+    personal: Callable[[TableName], frozenset[str]]
 
 
 def tag_of(run: RunRecord) -> str:
@@ -114,10 +116,10 @@ def bounds_of(run: RunRecord) -> Bounds:
     return Bounds(datetime.fromtimestamp(run.period_start, UTC), datetime.fromtimestamp(run.period_end, UTC))
 
 
-def name_of(run: RunRecord, options: ExportOptions) -> str:
+def name_of(run: RunRecord, options: ExportOptions, part: str | None = None) -> str:
     ending = ending_of(options.format, options.compression)
     zone = ZoneInfo(options.zone)
-    return file_name(options.file_name, ending, run.export, run.id, bounds_of(run), zone, run.repeat)
+    return file_name(options.file_name, ending, run.export, run.id, bounds_of(run), zone, run.repeat, part)
 
 
 class FileRun:
@@ -129,7 +131,7 @@ class FileRun:
         self._around = around
         self._lease = lease
         self._bounds = bounds_of(run)
-        self._name = name_of(run, options)
+        self._manifest = f"{name_of(run, options)}{MANIFEST}"
         self.detail: dict[str, Any] = dict(run.detail)
 
     def carry_out(self) -> None:
@@ -140,13 +142,14 @@ class FileRun:
         snapshots = self._held(tables)
         failpoint("export-held")
         text = pin(self._bound, self._around.cluster, self._relations(snapshots))
+        text = exploded(text, self._options.explode)
         columns = self._columns(text)
         folder = self._around.destination(self._options)
-        folder.forget_drafts(self._name)
-        folder.forget_drafts(f"{self._name}{MANIFEST}")
-        figures, rows = self._written(folder) or self._write(folder, text, columns)
+        folder.forget_drafts(self._name_of(ANY_PART))
+        folder.forget_drafts(self._manifest)
+        files = self._written(folder) or self._write(folder, text, columns)
         failpoint("export-moved")
-        manifest = manifest_of(self._run, self._options, self._name, figures, rows, columns, self.detail)
+        manifest = manifest_of(self._run, self._options, files, columns, self.detail)
         self._write_manifest(folder, manifest_text(manifest))
         failpoint("export-manifest")
         self.detail["seconds"] = round(time.monotonic() - began, 3)
@@ -162,13 +165,11 @@ class FileRun:
                 self._release(table)
             except HeadgateError as error:
                 log.warning("run %s: a tag stays until it expires: %s", self._run.id, error)
-        if INCREMENT in self.detail and "sha256" in self.detail:
+        if INCREMENT in self.detail and "file" in self.detail:
             try:
-                folder = self._around.destination(self._options)
-                if folder.sha256(self._name) == self.detail["sha256"]:
-                    folder.remove(self._name)
+                self._remove_written(self._around.destination(self._options))
             except HeadgateError as error:
-                log.warning("run %s: its file stays: %s", self._run.id, error)
+                log.warning("run %s: its files stay: %s", self._run.id, error)
 
     # -- the snapshots
 
@@ -258,6 +259,21 @@ class FileRun:
             found[table] = relation(table, increment, now, before)
         return found
 
+    def _check_tags(self, columns: list[str]) -> None:
+        """What a table or a schema calls personal leaves masked."""
+        tagged = frozenset[str]().union(*map(self._around.personal, self._chosen()))
+        bare = [
+            name
+            for name in personal_columns(self._options.sql, columns, tagged)
+            if name not in self._options.masks
+        ]
+        if bare:
+            listed = ", ".join(f"'{name}'" for name in bare)
+            raise InvalidRequest(
+                f"Its table or the schema of its topic calls {listed} personal, which would leave unmasked.",
+                "Name how it is hidden under `masks`, or take it out of the query.",
+            )
+
     def _check_change(self, columns: list[Column]) -> None:
         """Rows of an upsert table say what became of them."""
         table = self._incremental(self._chosen())
@@ -276,6 +292,7 @@ class FileRun:
         columns = flat_columns(schema)
         check_columns(columns, self._options)
         self._check_change(columns)
+        self._check_tags([column.name for column in columns])
         self.detail["unrepeatable"] = unrepeatable(self._options.sql, has_fractions(columns))
         self.detail["keys"] = key_versions(
             [mask.secret for mask in self._options.masks.values() if mask.secret is not None],
@@ -287,64 +304,82 @@ class FileRun:
     def _who(self) -> str:
         return f"export {self._run.export}"
 
-    def _written(self, folder: Destination) -> tuple[FileFigures, int] | None:
-        """The file of this run that an earlier try has moved already."""
-        recorded = self.detail.get("sha256")
-        if recorded is None or folder.sha256(self._name) != recorded:
-            return None
-        return FileFigures(self.detail["bytes"], recorded), self.detail["rows"]
+    def _name_of(self, part: str) -> str:
+        return name_of(self._run, self._options, None if self._options.part_bytes is None else part)
 
-    def _write(self, folder: Destination, text: str, columns: list[Column]) -> tuple[FileFigures, int]:
-        """The file under its name, and how many rows it has."""
+    def _written(self, folder: Destination) -> list[WrittenFile] | None:
+        """The files of this run, if an earlier try has moved all of them already."""
+        if "file" not in self.detail:
+            return None
+        files = files_of(self.detail)
+        if any(folder.sha256(name_in(file)) != file["sha256"] for file in files):
+            self._remove_written(folder)
+            return None
+        return [
+            WrittenFile(name_in(file), file["rows"], FileFigures(file["bytes"], file["sha256"]))
+            for file in files
+        ]
+
+    def _remove_written(self, folder: Destination) -> None:
+        """The files of this run that have got their names."""
+        for file in files_of(self.detail):
+            if folder.sha256(name_in(file)) == file["sha256"]:
+                folder.remove(name_in(file))
+
+    def _write(self, folder: Destination, text: str, columns: list[Column]) -> list[WrittenFile]:
+        """The files under their names."""
         order = ordering(columns, self._options.order_by)
         sql = rows_query(text, [(column.path, column.name) for column in columns], order)
         masking = Masking(self._options, columns, self._around.secret)
         suspicion = Suspicion([column.name for column in columns], masking.columns)
-        with folder.draft(self._name) as (draft, out):
-            rows = self._encode(sql, columns, masking, suspicion, out)
+        files = self._encode(sql, masking, suspicion, folder)
         failpoint("export-written")
-        figures = out.figures
+        recorded = [file.to_dict(folder) for file in files]
         self.detail |= {
-            "file": folder.address(self._name),
-            "rows": rows,
-            "bytes": figures.bytes,
-            "sha256": figures.sha256,
+            "file": recorded[0]["file"],
+            "rows": sum(file.rows for file in files),
+            "bytes": sum(file.figures.bytes for file in files),
             "warnings": suspicion.warnings,
+            "manifest": self._manifest,
         }
+        self.detail |= (
+            {"sha256": files[0].figures.sha256} if self._options.part_bytes is None else {PARTS: recorded}
+        )
         self._note(RunState.RUNNING)
         failpoint("export-recorded")
-        folder.publish(draft, self._name, figures.sha256)
-        return figures, rows
+        for file in files:
+            assert file.draft is not None
+            folder.publish(file.draft, file.name, file.figures.sha256)
+        return files
 
     def _encode(
-        self, sql: str, columns: list[Column], masking: Masking, suspicion: Suspicion, out: Any
-    ) -> int:
-        names = [column.name for column in columns]
-        inner = "none" if self._options.format == "parquet" else self._options.compression
+        self, sql: str, masking: Masking, suspicion: Suspicion, folder: Destination
+    ) -> list[WrittenFile]:
+        with self._around.rows.batches(sql, self._options.zone, self._who) as (schema, batches):
+            masked = masking.apply(pa.RecordBatch.from_pylist([], schema=schema)).schema
+            blocks = batches if self._options.part_bytes is None else even_blocks(batches)
+            with FileWriter(
+                folder, self._options, masked, lambda part: self._name_of(f"{part:04}")
+            ) as writer:
+                self._put(blocks, masking, suspicion, writer)
+        return writer.files
+
+    def _put(
+        self, blocks: Iterator[pa.RecordBatch], masking: Masking, suspicion: Suspicion, writer: FileWriter
+    ) -> None:
         rows, reported = 0, time.monotonic()
-        with (
-            packed(out, inner) as sink,
-            self._around.rows.batches(sql, self._options.zone, self._who) as (schema, batches),
-            ExitStack() as on_failure,
-        ):
-            encoder = ENCODERS[self._options.format](sink, names, self._options)
-            nothing = pa.RecordBatch.from_pylist([], schema=schema)
-            on_failure.callback(encoder.abandon)
-            encoder.begin(masking.apply(nothing).schema)
-            for batch in batches:
-                suspicion.look(batch)
-                self._check_suspicion(suspicion)
-                encoder.write(masking.apply(batch))
-                rows += batch.num_rows
-                self._lease.check()
-                if time.monotonic() - reported > PROGRESS_SECONDS:
-                    reported = time.monotonic()
-                    self._lease.note(RunState.RUNNING, {**self.detail, "progress": rows})
-                failpoint("export-writing")
+        for block in blocks:
+            suspicion.look(block)
             self._check_suspicion(suspicion)
-            encoder.end()
-            on_failure.pop_all()
-        return rows
+            writer.write(masking.apply(block))
+            rows += block.num_rows
+            self._lease.check()
+            if time.monotonic() - reported > PROGRESS_SECONDS:
+                reported = time.monotonic()
+                self._lease.note(RunState.RUNNING, {**self.detail, "progress": rows})
+            failpoint("export-writing")
+        self._check_suspicion(suspicion)
+        writer.finish()
 
     def _check_suspicion(self, suspicion: Suspicion) -> None:
         if self._options.strict and suspicion.warnings:
@@ -354,10 +389,9 @@ class FileRun:
             )
 
     def _write_manifest(self, folder: Destination, text: str) -> None:
-        name = f"{self._name}{MANIFEST}"
-        with folder.draft(name) as (draft, out):
+        with folder.draft(self._manifest) as (draft, out):
             out.write(text.encode())
-        folder.publish(draft, name, out.figures.sha256)
+        folder.publish(draft, self._manifest, out.figures.sha256)
 
     def _note(self, state: RunState) -> None:
         self._lease.note(state, self.detail)

@@ -181,6 +181,16 @@ def without_end(text: str) -> str:
     return text
 
 
+def exploded(text: str, columns: Sequence[str]) -> str:
+    """A query with a row for each element of its arrays of these names, which come last; of an empty array,
+    one row with NULL."""
+    for name in columns:
+        column = quoted(name)
+        elements = f"explode_outer({_ROWS}.{column}) AS {column}"
+        text = f"SELECT * EXCEPT ({column}), {elements} FROM (\n{text}\n) AS {_ROWS}"
+    return text
+
+
 def shape_query(text: str) -> str:
     """A query that gives the columns of another, and no row."""
     return f"SELECT * FROM (\n{text}\n) AS {_ROWS} LIMIT 0"

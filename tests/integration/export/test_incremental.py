@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from headgate.export.incremental import CHANGE, Increment, TableKind, checked_kind, next_increment, relation
 from headgate.export.lake import CatalogTables
-from headgate.export.sql import TableName
+from headgate.export.sql import TableName, exploded
 from headgate.maintain.actions import Actions
 from headgate.maintain.erase import erase
 from headgate.model import Deletes, TableMode
@@ -79,6 +79,16 @@ def test_rows_of_an_append_table_come_once_through_compaction_and_erasure(
     upkeep.compact(everything=True)
     assert numbers(reader.read()) == [45, 46]
     assert reader.read() == []
+
+
+def test_arrays_become_rows_when_asked_for(spark: SparkSession) -> None:
+    lines = "array(named_struct('sku', 'a', 'n', 1), named_struct('sku', 'b', 'n', 2))"
+    empty = "CAST(array() AS ARRAY<STRUCT<sku: STRING, n: INT>>)"
+    text = f"SELECT 1 AS id, {lines} AS `my lines`, 'x' AS t UNION ALL SELECT 2, {empty}, 'y'"
+    rows = spark.sql(exploded(text, ["my lines"]))
+    assert [field.name for field in rows.schema] == ["id", "t", "my lines"]
+    found = sorted((row["id"], *(row["my lines"] or (None, None))) for row in rows.collect())
+    assert found == [(1, "a", 1), (1, "b", 2), (2, None, None)]
 
 
 @pytest.mark.parametrize("deletes", [Deletes.DELETION_VECTORS, Deletes.COPY_ON_WRITE])

@@ -16,7 +16,7 @@ LETTER = Letter(
     "A file is there & <safe>.",
     [("rows", "12")],
     ["column 'x' looks like a mail address, by its name"],
-    "https://example.org/exports/files/x?a=1&b=2",
+    [("a.csv", "https://example.org/exports/files/x?a=1&b=2")],
 )
 
 
@@ -28,7 +28,7 @@ def smtp_of(server: MailServer) -> Smtp:
 def test_a_mail_arrives_encrypted_and_after_a_login(tmp_path: Path, security: str) -> None:
     name, content = "sales_2026.csv.gz", b"\x1f\x8b packed"
     with MailServer(tmp_path, security) as server:
-        letter = Letter(**{**vars(LETTER), "attachment": (name, content)})
+        letter = Letter(**{**vars(LETTER), "attachments": [(name, content)]})
         assert Mailer(smtp_of(server), lambda _: PASSWORD).send(letter, TO) == {}
         ((recipients, _),) = server.taken
         (mail,) = server.mails

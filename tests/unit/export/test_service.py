@@ -64,6 +64,7 @@ class Place:
     rows: MemoryRows = field(default_factory=MemoryRows)
     stop: threading.Event = field(default_factory=threading.Event)
     secrets: dict[str, str] = field(default_factory=dict)
+    tagged: frozenset[str] = frozenset()
 
     def worker(self) -> Worker:
         def secret(name: str) -> str:
@@ -78,6 +79,7 @@ class Place:
             "local",
             lambda _: self.tables.kind,
             self.exports.last_increment,
+            lambda _: self.tagged,
         )
         mailer = Mailer(self.settings.export.smtp, secret)
         notifier = Notifier(

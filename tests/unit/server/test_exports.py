@@ -122,8 +122,15 @@ def test_a_link_opens_its_file_without_a_credential_until_it_expires(
     assert (answer.status_code, answer.content) == (200, file.read_bytes())
     assert answer.headers["content-type"].startswith("text/csv")
     assert "opened" in store.events("export weekly")[0]["kind"]
-    for wrong in (links.make(run_id, -1), link[:-1], link.replace(run_id, "0" * 16), f"{link}/../{link}"):
+    for wrong in (
+        links.make(run_id, -1),
+        link[:-1],
+        link.replace(run_id, "0" * 16),
+        links.make(run_id, 60, 2),
+    ):
         assert client.get(wrong).status_code in (401, 404)
+    # What is no link of a file is a page of the console.
+    assert client.get(f"{link}/../{link}").content != file.read_bytes()
     file.unlink()
     assert client.get(link).status_code == 404
     client.delete(f"{EXPORTS}/weekly")

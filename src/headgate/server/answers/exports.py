@@ -22,8 +22,18 @@ class ExportAnswer(Shape):
     created_at: float
 
 
+class PartAnswer(Shape):
+    """One of the files of a run that was cut into parts."""
+
+    file: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
 class RunAnswer(Shape):
-    """A run of an export. Figures are null until it has come to them."""
+    """A run of an export. Figures are null until it has come to them. `since` is the snapshot of the run
+    before, of an incremental export."""
 
     id: str
     export: str
@@ -43,6 +53,8 @@ class RunAnswer(Shape):
     snapshots: dict[str, int] | None
     message_id: str | None
     pruned: str | None
+    parts: list[PartAnswer]
+    since: int | None
     unrepeatable: list[str]
     warnings: list[str]
     told: dict[str, str]

@@ -87,6 +87,7 @@ class TableSpecAnswer(Shape):
     key: list[str] | None
     deletes: Deletes | None
     readers: list[str]
+    personal: list[str]
     format_version: int | None
     envelope: Envelope
     rewrite: bool

@@ -16,6 +16,7 @@ from headgate.access import Role
 from headgate.embedded.runtime import Runtime
 from headgate.errors import InvalidRequest, NotFound
 from headgate.export.definition import ADDRESS, ExportOptions, check_name, parse_options
+from headgate.export.files import PARTS, files_of
 from headgate.export.links import PATH, Links
 from headgate.export.mail import check_refused
 from headgate.export.main import destinations_of, links_of, notifier_of
@@ -134,12 +135,13 @@ def exports_router(desk: ExportDesk) -> APIRouter:
         return [run_shown(one) for one in exports.runs(name, max(1, min(limit, MOST_RUNS)))]
 
     @router.get("/{name}/runs/{run}/file", summary="The file of a run", **ADMINS, response_class=FileResponse)
-    def file(name: str, run: str, access: Asking) -> Response:
-        """As it was made; for a file in a store, a redirect to a link of the store."""
+    def file(name: str, run: str, access: Asking, part: int = 1) -> Response:
+        """As it was made; for a file in a store, a redirect to a link of the store. `part` is the number of
+        one of several."""
         found = exports.run(run)
         if found.export != name:
             raise _no_file("Ask for a run of this export (`headgate export history`).")
-        answer = _file_of(found, desk.destinations)
+        answer = _file_of(found, desk.destinations, part)
         access.note_records()
         exports.file_downloaded(run, access.caller.name)
         return answer
@@ -210,17 +212,19 @@ def files_router(runtime: Runtime, store: Store) -> APIRouter:
 
     @router.get(PATH + "{token}")
     def file(token: str, request: Request) -> Response:
-        run = exports.run(links.run_of(token))
-        answer = _file_of(run, destinations)
+        run_id, part = links.file_of(token)
+        run = exports.run(run_id)
+        answer = _file_of(run, destinations, part)
         exports.link_used(run.id, request.client.host if request.client else "an unknown address")
         return answer
 
     return router
 
 
-def _file_of(run: RunRecord, destinations: Destinations) -> Response:
-    """The file that a run has made, or where its store has it."""
-    address = str(run.detail.get("file", ""))
+def _file_of(run: RunRecord, destinations: Destinations, part: int) -> Response:
+    """A file that a run has made, or where its store has it."""
+    files = files_of(run.detail)
+    address = str(files[part - 1]["file"] or "") if 0 < part <= len(files) else ""
     if run.state not in (RunState.WRITTEN, RunState.DONE, RunState.FAILED) or not address:
         raise _no_file()
     headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
@@ -304,6 +308,7 @@ def run_shown(run: RunRecord) -> dict[str, Any]:
         "attempts": run.attempts,
         "retry_at": run.retry_at if run.retry_at > time.time() else None,
         **{name: detail.get(name) for name in figures},
+        PARTS: detail.get(PARTS, []),
         "since": (detail.get("increment") or {}).get("since"),
         "unrepeatable": detail.get("unrepeatable", []),
         "warnings": detail.get("warnings", []),
