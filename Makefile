@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help console check-console setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-history bench-upsert bench-mirror bench-sql bench-doors bench-query bench-datagen bench-latency prerequisites
+.PHONY: help console check-console setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean bench-append bench-history bench-upsert bench-mirror bench-sql bench-doors bench-live bench-query bench-datagen bench-latency prerequisites
 
 help:            ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -183,6 +183,9 @@ bench-mirror: test-setup    ## what the Delta log adds to a table's time and byt
 
 bench-doors: test-setup     ## catalog loads and commits a second, alone and with doors, limits and the audit trail
 	@$(BIN)/python -m bench.doors
+
+bench-live: test-setup      ## the catalog's 99th percentile beside 20 live streams and without
+	@$(BIN)/python -m bench.live
 
 bench-query: test-setup     ## large results in flat memory, and seconds of a warm SELECT count(*)
 	@$(BIN)/python -m bench.query

@@ -1,3 +1,4 @@
+// @vitest-environment node
 import { describe, expect, test } from "vitest";
 import { formatBytes, formatDuration, formatRelative, formatUtc, plural } from "@/lib/format";
 

@@ -170,6 +170,10 @@ class TableState(StrEnum):
     FAILED = "Failed"  # retried and failing still
 
 
+# How the reason begins of a table that is `Pending` though the engine has looked at it.
+WAITING_FOR_SCHEMA = "waiting for a schema"
+
+
 class StatementState(StrEnum):
     """Where a statement stands, as users see it."""
 

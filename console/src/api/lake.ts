@@ -58,5 +58,5 @@ export function parseExact(text: string): unknown {
     typeof value === "number" && !Number.isSafeInteger(value) && context?.source !== undefined && /^-?\d+$/.test(context.source)
       ? context.source
       : value;
-  return JSON.parse(text, keep as (this: unknown, key: string, value: unknown) => unknown);
+  return JSON.parse(text, keep);
 }

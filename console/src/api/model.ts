@@ -1,8 +1,12 @@
+import type { Readable } from "openapi-typescript-helpers";
 import type { components } from "./schema";
 
 /** The nouns of the API as pages speak of them: names for the types that are generated from its description. */
 
-export type Schemas = components["schemas"];
+type Described = components["schemas"];
+
+// As the client's answers have them: it reads a list of fixed length as a list.
+export type Schemas = { [Name in keyof Described]: Readable<Described[Name]> };
 
 export type Role = "reader" | "writer" | "admin";
 

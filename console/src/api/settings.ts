@@ -1,15 +1,10 @@
 import { queryOptions } from "@tanstack/react-query";
-import { send } from "./client";
+import { api, unwrap } from "./client";
+import type { components } from "./schema";
 
-export interface Setting {
-  key: string;
-  value: unknown;
-  source: "default" | "file" | "environment";
-  /** Its value is not told, only whether there is one. */
-  secret: boolean;
-}
+export type Setting = components["schemas"]["SettingAnswer"];
 
 export const settingsQuery = queryOptions({
   queryKey: ["settings"],
-  queryFn: async () => (await send("GET", "/api/v1/settings")) as readonly Setting[],
+  queryFn: () => unwrap(api.GET("/api/v1/settings")),
 });

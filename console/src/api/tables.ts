@@ -1,4 +1,4 @@
-import { queryOptions, useQueryClient } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useAct } from "./act";
 import { api, ApiError, unwrap } from "./client";
@@ -7,8 +7,8 @@ import type { Schemas } from "./model";
 /** Tables: one with all that is known of it, what it is made of, and what the engine is asked to do with it. */
 
 export type Snapshot = Schemas["SnapshotAnswer"];
-export type SchemaVersion = Schemas["SchemaVersionAnswer"];
-export type SchemaField = Schemas["FieldAnswer"];
+export type SchemaVersion = Schemas["TableSchemaAnswer"];
+export type SchemaField = Schemas["TableFieldAnswer"];
 export type Ref = Schemas["RefRowAnswer"];
 export type FileRow = Schemas["FileRowAnswer"];
 export type PartitionRow = Schemas["PartitionRowAnswer"];
@@ -29,11 +29,20 @@ export function tableQuery(topic: string) {
   });
 }
 
-/** What each snapshot did, the newest first. */
+const PAGE = 50;
+
+/** What each snapshot did, the newest first, page by page. */
 export function historyQuery(topic: string) {
-  return queryOptions({
+  return infiniteQueryOptions({
     queryKey: ["table", topic, "history"],
-    queryFn: () => unwrap(api.GET("/api/v1/tables/{topic}/history", of(topic))),
+    queryFn: ({ pageParam }) =>
+      unwrap(
+        api.GET("/api/v1/tables/{topic}/history", {
+          params: { path: { topic }, query: { limit: PAGE, ...(pageParam === null ? {} : { before: pageParam }) } },
+        }),
+      ),
+    initialPageParam: null as number | null,
+    getNextPageParam: (page) => page.next,
     staleTime: 5000,
   });
 }

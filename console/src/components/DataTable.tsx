@@ -29,6 +29,8 @@ export interface Column<Row> {
   width?: string;
   /** Left out of the cards that rows are at a phone's width. */
   wideOnly?: boolean;
+  /** In the upper corner of those cards: a small button. */
+  corner?: boolean;
 }
 
 interface Props<Row> {
@@ -272,7 +274,7 @@ function BodyRow<Row>({ row, index, columns, href, onOpen, selected, measure }: 
           <td
             key={column.id}
             data-label={column.header}
-            className={`${column.align ?? ""}${column.wideOnly ? " wide-only" : ""}${at === 0 ? " first" : ""}`}
+            className={`${column.align ?? ""}${column.wideOnly ? " wide-only" : ""}${column.corner ? " corner" : ""}${at === 0 ? " first" : ""}`}
           >
             {!first ? (
               cell

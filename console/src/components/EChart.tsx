@@ -63,6 +63,7 @@ export default function EChart(props: ChartProps) {
 }
 
 interface Colours {
+  font: string;
   text: string;
   line: string;
   surface: string;
@@ -78,6 +79,7 @@ function coloursOf(element: HTMLElement): Colours {
     return getComputedStyle(probe).color;
   };
   const colours = {
+    font: getComputedStyle(element).fontFamily,
     text: colour("text-3"),
     line: colour("border"),
     surface: colour("surface"),
@@ -89,7 +91,7 @@ function coloursOf(element: HTMLElement): Colours {
 
 function optionOf(props: ChartProps, colours: Colours): EChartsCoreOption {
   const { series, categories, kind = "line", span, format = String } = props;
-  const label = { color: colours.text, fontSize: 11, fontFamily: "inherit" };
+  const label = { color: colours.text, fontSize: 11, fontFamily: colours.font };
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   return {
     animation: !still && kind === "bar",

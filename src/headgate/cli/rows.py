@@ -82,14 +82,14 @@ def _write_text(found: "Answer", output: Output, out: TextIO, tail: Tail) -> Non
 def _cells(found: "Answer") -> Iterator[Sequence[Any]]:
     from pyarrow import types
 
-    if any(types.is_nested(kind) for kind in found.schema.types):
+    if any(types.is_nested(kind) or types.is_boolean(kind) for kind in found.schema.types):
         return ([cell(value) for value in row] for row in found.rows())
     return found.rows()
 
 
 def cell(value: Any) -> Any:
-    """Where there is no place for structure, JSON keeps it readable."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+    """Where there is no place for structure, JSON keeps it readable; truth is written as SQL does."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list | bool) else value
 
 
 def _object(columns: Sequence[str], row: Sequence[Any]) -> str:

@@ -25,7 +25,7 @@ from headgate.errors import (
 from headgate.failpoints import working_on
 from headgate.maintain.service import KINDS, Maintenance
 from headgate.maintain.verify import Known, Verifier
-from headgate.model import TableState
+from headgate.model import WAITING_FOR_SCHEMA, TableState
 from headgate.store import Request, Store, TableRecord
 from headgate.tables.lake import Lake
 from headgate.tables.materialize import BatchReport, Materializer, TopicView
@@ -355,7 +355,7 @@ class Loop:
             task.schemaless = True
             subject = f"{topic}-value"
             reason = (
-                f"waiting for a schema: register one for subject '{subject}', produce a record that names "
+                f"{WAITING_FOR_SCHEMA}: register one for subject '{subject}', produce a record that names "
                 "one, or enable the table with a --value-format that needs none"
             )
             self._tell(topic, task, TableState.PENDING, reason)

@@ -12,6 +12,8 @@ from pathlib import Path
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
+from headgate.export.links import PATH as FILES
+
 BUILT = Path(__file__).parent / "console"
 INDEX = "index.html"
 ASSETS = "/assets/"
@@ -81,6 +83,8 @@ def is_open(method: str, path: str) -> bool:
 
 def is_page(path: str) -> bool:
     """Whether an address is one of the console's own."""
+    if path.startswith(FILES):
+        return False
     return path.startswith("/") and not path.startswith("//") and path.split("/")[1] in SECTIONS
 
 
@@ -88,8 +92,8 @@ def pages_router(folder: Path = BUILT) -> APIRouter:
     """`folder` has what `make console` has built, or nothing."""
     router = APIRouter(include_in_schema=False)
 
-    def page() -> Response:
-        return page_of(folder)
+    def page(request: Request) -> Response:
+        return page_of(folder) if is_page(request.url.path) else _nothing()
 
     for section in sorted(SECTIONS):
         router.add_api_route(f"/{section}", page, methods=["GET", "HEAD"])
@@ -143,7 +147,7 @@ def security_headers(nonce: str | None = None) -> dict[str, str]:
 def _file_response(request: Request, folder: Path, name: str, cache: str) -> Response:
     file = _file_in(folder, name)
     if file is None:
-        return PlainTextResponse("There is no such file.", 404, {"Cache-Control": "no-store"})
+        return _nothing()
     kind = KINDS.get(file.suffix, "application/octet-stream")
     headers = {"Cache-Control": cache, "Vary": "Accept-Encoding", **security_headers()}
     found = file.stat()
@@ -152,6 +156,10 @@ def _file_response(request: Request, folder: Path, name: str, cache: str) -> Res
         return Response(file.read_bytes(), 200, headers, kind)
     headers["Content-Encoding"] = "gzip"
     return Response(_compressed(file, found.st_mtime_ns), 200, headers, kind)
+
+
+def _nothing() -> Response:
+    return PlainTextResponse("There is no such file.", 404, {"Cache-Control": "no-store"})
 
 
 def _file_in(folder: Path, name: str) -> Path | None:

@@ -119,6 +119,20 @@ def test_csv_keeps_structure_readable(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out == 'n,at,m\r\n1.10,2026-01-31 00:00:00+00:00,"[1, 2]"\r\n,,\r\n'
 
 
+@pytest.mark.parametrize(
+    ("output", "said"), [(Output.CSV, "b\r\ntrue\r\nfalse\r\n"), (Output.TABLE, "b\ntrue\nfalse\n")]
+)
+def test_truth_is_written_as_sql_does(capsys: pytest.CaptureFixture[str], output: Output, said: str) -> None:
+    sink = pa.BufferOutputStream()
+    schema = pa.schema([("b", pa.bool_())])
+    with pa.ipc.new_stream(sink, schema) as out:
+        out.write_batch(pa.record_batch([[True, False]], schema=schema))
+        nothing = pa.RecordBatch.from_pylist([], schema=schema)
+        out.write_batch(nothing, custom_metadata={"headgate": json.dumps(END | {"rows": 2})})
+    print_answer(answer(sink.getvalue().to_pybytes()), output)
+    assert capsys.readouterr().out == said
+
+
 def test_lines_of_json_are_rows_alone(capsys: pytest.CaptureFixture[str]) -> None:
     print_answer(answer(stream(END)), Output.JSONL)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -136,3 +136,15 @@ def test_commands_go_on_after_a_backslash_and_in_quotes() -> None:
 def test_a_page_is_read_as_it_is_written() -> None:
     page: Page = read_page("README.md")
     assert [block.said for block in page.blocks if "figures" in block.said]
+
+
+def test_a_page_tells_its_reader_where_the_output_takes_a_while() -> None:
+    from tests.support.pages import ROOT
+
+    for file in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        text = file.read_text()
+        if "<!-- soon -->" in text:
+            told = text.find("ask again")
+            assert 0 <= told < text.index("<!-- soon -->"), (
+                f"{file.name}: say `ask again` before the first one"
+            )

@@ -96,6 +96,11 @@ def test_asset_that_is_built_again_is_sent_as_it_is_now(browser: TestClient, bui
     assert browser.get("/assets/main-1a2b.js").text == SCRIPT * 2
 
 
+def test_link_to_a_file_that_is_none_is_no_page(browser: TestClient) -> None:
+    assert browser.get("/exports/files/none").status_code == 404
+    assert browser.get("/exports/daily").status_code == 200
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -139,6 +144,7 @@ def test_page_is_for_everybody_at_both_doors(runtime: Runtime, store: Store) -> 
 
 def test_nothing_else_is_open() -> None:
     closed = [
+        "/exports/files/x",
         "//",
         "//api/v1/status",
         "/api/v1/status",

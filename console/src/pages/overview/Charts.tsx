@@ -16,6 +16,7 @@ export function Charts() {
     <div className="overview-charts">
       <Figure
         title="Rows per second"
+        hint="Into all tables together"
         value={latest?.rate == null ? NONE : formatShort(latest.rate)}
         samples={samples}
         pick={(figures) => figures.rate}
@@ -31,7 +32,7 @@ export function Charts() {
       />
       <Figure
         title="Freshness"
-        hint="For how long the oldest record has been waiting, in the table where that is worst"
+        hint="The longest that a record has been waiting"
         value={latest?.freshness == null ? NONE : formatDuration(latest.freshness)}
         samples={samples}
         pick={(figures) => figures.freshness}

@@ -94,6 +94,7 @@ const WHERE: Readonly<Record<Setting["source"], string>> = {
   default: "default",
   file: "headgate.yaml",
   environment: "environment",
+  command: "command line",
 };
 
 const columns: readonly Column<Setting>[] = [
@@ -101,18 +102,20 @@ const columns: readonly Column<Setting>[] = [
     id: "key",
     header: "Setting",
     cell: (one) => (
-      <span title={environmentName(one.key)}>
+      <span className="setting" title={environmentName(one.key)}>
         <Clip text={one.key} mono />
+        {one.description !== "" && <span className="faint small">{one.description}</span>}
       </span>
     ),
     sort: (one) => one.key,
-    search: (one) => `${one.key} ${environmentName(one.key)}`,
+    search: (one) => `${one.key} ${environmentName(one.key)} ${one.description}`,
   },
   {
     id: "value",
     header: "Value",
     cell: (one) => <Value setting={one} />,
     search: (one) => (one.secret ? "" : valueWords(one.value)),
+    width: "32%",
   },
   {
     id: "source",
@@ -120,6 +123,7 @@ const columns: readonly Column<Setting>[] = [
     cell: (one) => <span className={one.source === "default" ? "faint" : "set-here"}>{WHERE[one.source]}</span>,
     sort: (one) => one.source,
     search: (one) => WHERE[one.source],
+    width: "9rem",
   },
 ];
 

@@ -42,8 +42,7 @@ export function Table() {
 /** What the stream says is the newest of what is both in the list and on the page. */
 function newest(table: ShownTable, live: ReturnType<typeof useTableState>): ShownTable {
   if (live === undefined || live.updated_at < table.updated_at) return table;
-  const { position: _, ...figures } = live;
-  return { ...table, ...figures };
+  return { ...table, ...live };
 }
 
 interface From {

@@ -1,4 +1,5 @@
 import { formatBytes } from "@/lib/format";
+import { sparkName, sparkText } from "@/lib/quote";
 import type { FileRow, PartitionRow, ShownTable, Snapshot } from "@/api/tables";
 
 /** What tabs of a table show, made of what the API answers. */
@@ -105,14 +106,14 @@ export interface Payload {
 const MOST_BYTES = 4096;
 const PER_LINE = 16;
 
-/** Bytes, given as hexadecimal digits, for people to look at. */
-export function payloadOf(digits: string): Payload {
+/** Bytes, given as hexadecimal digits, for people to look at; `whole`: how many there are, if these are only the first. */
+export function payloadOf(digits: string, whole = digits.length / 2): Payload {
   const bytes = Uint8Array.from(digits.match(/../g) ?? [], (pair) => parseInt(pair, 16));
   const shown = bytes.slice(0, MOST_BYTES);
   const wire = bytes.length >= 5 && bytes[0] === 0;
   const schemaId = wire ? new DataView(bytes.buffer).getUint32(1) : null;
   const text = new TextDecoder("utf-8").decode(wire ? shown.slice(5) : shown);
-  return { hex: hexLines(shown, bytes.length), text, schemaId, bytes: bytes.length };
+  return { hex: hexLines(shown, whole), text, schemaId, bytes: whole };
 }
 
 function hexLines(bytes: Uint8Array, whole: number): string {
@@ -125,4 +126,35 @@ function hexLines(bytes: Uint8Array, whole: number): string {
   }
   if (whole > bytes.length) lines.push(`… ${whole - bytes.length} more bytes`);
   return lines.join("\n");
+}
+
+/** The dead letters of a table, the newest first, with the beginnings of their payloads as hexadecimal digits. */
+export function deadLettersSql(cluster: string, name: string, topic: string, replayed: boolean, most: number): string {
+  const columns = [
+    "`partition`",
+    "`offset`",
+    "`timestamp`",
+    "schema_id",
+    "error_class",
+    "error_message",
+    "failed_at",
+    `hex(substring(key, 1, ${MOST_BYTES})) AS key_hex`,
+    `hex(substring(value, 1, ${MOST_BYTES})) AS value_hex`,
+    "length(value) AS value_bytes",
+    "headers",
+    "replay_id",
+    "replayed_at",
+  ];
+  const also = replayed ? "" : " AND replayed_at IS NULL";
+  return (
+    `SELECT ${columns.join(", ")} FROM ${sparkName(cluster, name)} ` +
+    `WHERE topic = ${sparkText(topic)}${also} ORDER BY failed_at DESC, \`partition\`, \`offset\` LIMIT ${most}`
+  );
+}
+
+/** Seconds since 1970 of a time as queries give it: `2026-01-31 12:00:00.5+00:00`. */
+export function timeOf(value: unknown): number | null {
+  if (typeof value !== "string") return null;
+  const at = Date.parse(value.replace(" ", "T"));
+  return Number.isNaN(at) ? null : at / 1000;
 }

@@ -50,7 +50,7 @@ function Line({ message, isOpen, onToggle }: LineProps) {
           {message.partition}:{message.offset}
         </span>
         <span className="message-time faint">
-          <Time at={seconds(message.timestamp)} />
+          <Time at={seconds(message.timestamp)} exact />
         </span>
         <span className="message-key">
           <Part content={message.key} />

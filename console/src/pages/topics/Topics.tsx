@@ -128,6 +128,7 @@ function columnsWith(loved: ReadonlySet<string>): readonly Column<TopicSummary>[
       header: "",
       align: "right",
       width: "3rem",
+      corner: true,
       cell: (topic) => (
         <IconButton
           small

@@ -82,7 +82,7 @@ class HistoryAnswer(Shape):
     partition_spec_id: int | None
 
 
-class FieldAnswer(Shape):
+class TableFieldAnswer(Shape):
     """A field of a schema at any depth; `depth` is 0 for a column."""
 
     id: int
@@ -95,20 +95,20 @@ class FieldAnswer(Shape):
     doc: str | None
 
 
-class SchemaVersionAnswer(Shape):
+class TableSchemaAnswer(Shape):
     """A schema of a table. `committed_at`: of the first snapshot that is kept with it, in milliseconds."""
 
     schema_id: int
     committed_at: int | None
     changes: list[str]
-    fields: list[FieldAnswer]
+    fields: list[TableFieldAnswer]
 
 
-class SchemasAnswer(Shape):
+class TableSchemasAnswer(Shape):
     """The schemas of a table, the newest first; `schema_id` is that of the present one."""
 
     schema_id: int | None
-    versions: list[SchemaVersionAnswer]
+    versions: list[TableSchemaAnswer]
 
 
 class SnapshotRowAnswer(Shape):

@@ -17,7 +17,12 @@ from headgate.catalog.schemas import schema_versions
 from headgate.errors import CatalogUnavailable, InvalidRequest, NotFound
 from headgate.server.access import needs
 from headgate.server.answers import answers
-from headgate.server.answers.metadata import HistoryAnswer, LayoutAnswer, MetadataAnswer, SchemasAnswer
+from headgate.server.answers.metadata import (
+    HistoryAnswer,
+    LayoutAnswer,
+    MetadataAnswer,
+    TableSchemasAnswer,
+)
 from headgate.store import Store
 from headgate.store.snapshots import SnapshotIndex
 
@@ -143,7 +148,7 @@ def metadata_router(store: Store, lake: LakeMetadata | None, namespace: str) -> 
         "/{topic}/schemas",
         summary="A table's schemas",
         **needs(Role.READER, "table"),
-        **answers(SchemasAnswer),
+        **answers(TableSchemasAnswer),
     )
     def schemas(topic: str) -> dict[str, Any]:
         """Those that are kept, the newest first: each field with its id, and what each version changed."""

@@ -9,12 +9,11 @@ from headgate.apply.model import Change, Live, Spec
 from headgate.errors import InvalidRequest, NotFound, TableStopped
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import Topics
-from headgate.model import TableSpec, TableState
+from headgate.model import WAITING_FOR_SCHEMA, TableSpec, TableState
 from headgate.server.api.tables import ENDING, check_wanted, settled
 from headgate.server.overview import start_text
 from headgate.store import Store, TableRecord
 
-_STANDING = (TableState.RUNNING, TableState.SYNCING, TableState.DEGRADED)
 _FIELDS = {"from": "start", "freshness": "freshness_seconds"}
 
 
@@ -67,7 +66,7 @@ class TablePart:
         if record.desired == "suspended":
             self._store.set_desired(name, "enabled")
             record = self._store.table(name)
-        while record.status.state not in _STANDING:
+        while not _stands(record):
             if record.status.state in (TableState.SUSPENDED, TableState.FAILED):
                 raise TableStopped(
                     f"Table '{name}' is {record.status.state.value}: {record.status.reason}",
@@ -85,6 +84,19 @@ class TablePart:
             except NotFound:
                 return
             yield f"table {name} to be gone"
+
+
+def _stands(record: TableRecord) -> bool:
+    """Whether the engine has made it, so that it can be said where it is; or has to wait for its topic."""
+    match record.status.state:
+        case TableState.RUNNING | TableState.DEGRADED:
+            return True
+        case TableState.SYNCING:
+            return "location" in record.status.detail
+        case TableState.PENDING:
+            return record.status.reason.startswith(WAITING_FOR_SCHEMA)
+        case _:
+            return False
 
 
 def _live(record: TableRecord) -> Live:
