@@ -75,7 +75,7 @@ COMPACTED = snapshot(
     total_files_size="150",
 )
 COMPACTED["summary"][OPERATION_KEY] = "compact"
-METADATA = {
+METADATA: dict[str, Any] = {
     "format-version": 3,
     "current-snapshot-id": 3,
     "snapshots": [batch(1, None, 0, 10, 10), batch(2, 1, 1, 20, 30), COMPACTED],
@@ -148,7 +148,7 @@ def test_a_rollback_tells_from_where_to_where_and_who_asked() -> None:
         ROLLED_BACK_RECORDS_KEY: "keep-out",
         ASKED_BY_KEY: "olga",
     }
-    snapshots = [*METADATA["snapshots"], back]  # type: ignore[misc]
+    snapshots = [*METADATA["snapshots"], back]
     found = table_history({**METADATA, "current-snapshot-id": 4, "snapshots": snapshots})["snapshots"]
     assert (found[0]["action"], found[0]["asked_by"]) == ("rollback", "olga")
     assert found[0]["rolled_back"] == {"from": "3", "to": "1", "records": "keep-out"}
@@ -158,7 +158,7 @@ def test_a_rollback_tells_from_where_to_where_and_who_asked() -> None:
 
 def test_a_snapshot_tells_that_files_are_laid_out_otherwise() -> None:
     specs = [
-        *METADATA["partition-specs"],  # type: ignore[misc]
+        *METADATA["partition-specs"],
         {
             "spec-id": 1,
             "fields": [

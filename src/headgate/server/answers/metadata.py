@@ -56,6 +56,7 @@ class SnapshotAnswer(Shape):
     asked_by: str | None
     schema_id: int | None
     schema_changes: list[str]
+    partition_change: str | None = Field(description="How it has laid files out, where that is new.")
     is_current_ancestor: bool
     refs: list[str]
 
