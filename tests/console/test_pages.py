@@ -28,7 +28,7 @@ def shown(stack: Stack) -> Iterator[None]:
     feed = Feed(stack.runtime, TOPIC, partitions=1)
     feed.send_texts(HOSTILE)
     producer = Producer({"bootstrap.servers": stack.runtime.kafka})
-    header = [(SCRIPT[:200], SCRIPT.encode())]
+    header: list[tuple[str, str | bytes | None]] = [(SCRIPT[:200], SCRIPT.encode())]
     producer.produce(TOPIC, b"no row " + SCRIPT.encode(), key=RTL.encode(), headers=header, partition=0)
     assert producer.flush(30) == 0
     stack.run("table", "enable", TOPIC, "--freshness", "1s", "--on-error", "log")

@@ -43,7 +43,9 @@ export function fileAddress(run: Run): string {
 }
 
 export function runExport(name: string, period?: { from: string; to: string }) {
-  return unwrap(api.POST("/api/v1/exports/{name}/run", { params: { path: { name } }, body: period ?? {} }));
+  return unwrap(
+    api.POST("/api/v1/exports/{name}/run", { params: { path: { name } }, body: { whole: false, ...period } }),
+  );
 }
 
 export function pauseExport(name: string) {
