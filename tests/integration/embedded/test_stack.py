@@ -17,8 +17,8 @@ def names(data: Path, store: Store, environment: dict[str, str]) -> list[str]:
 def test_a_kafka_of_ones_own_takes_the_place_of_the_broker(data: Path, store: Store) -> None:
     own = {"HEADGATE_KAFKA__BOOTSTRAP": "kafka.example:9092"}
 
-    assert names(data, store, {}) == ["broker", "server", "engine", "query", "export"]
-    assert names(data, store, own) == ["server", "engine", "query", "export"]
+    assert names(data, store, {}) == ["broker", "server", "engine", "query", "datagen", "export"]
+    assert names(data, store, own) == ["server", "engine", "query", "datagen", "export"]
     assert sorted(wanted_ports(load_settings(environment={}))) == [
         "broker",
         "controller",

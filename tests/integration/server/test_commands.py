@@ -70,7 +70,8 @@ def test_a_table_from_enable_to_disable(served: Served, topic: str, engine: Act)
     def catch_up(record: TableRecord) -> bool:
         if record.sync_request is None:
             return False
-        detail = {"rows": 40, "lag": 60, "position": {"offsets": {"0": 40}}, "last_batch": None}
+        position = {"cluster": "a-cluster", "topic": "a-topic", "offsets": {"0": 40}}
+        detail = {"rows": 40, "lag": 60, "position": position}
         served.store.report(topic, TableState.SYNCING, "", detail)
         done = detail | {"rows": 100, "lag": 0, "synced": record.sync_request}
         served.store.report(topic, TableState.RUNNING, "", done)
@@ -78,7 +79,7 @@ def test_a_table_from_enable_to_disable(served: Served, topic: str, engine: Act)
 
     engine(catch_up)
     synced = headgate(served, "table", "sync", topic)
-    assert (synced.exit_code, synced.stdout) == (0, f"{topic} is caught up, 100 rows\n")
+    assert (synced.exit_code, synced.stdout) == (0, f"{topic} is caught up, 100 rows\n"), repr(synced.exception)
 
     shown = headgate(served, "table", "show", topic).stdout
     assert "position          0:40" in shown
