@@ -143,6 +143,7 @@ def test_list_and_show_tell_the_same(stack: Stack, ledger: Ledger) -> None:
         "envelope": "auto",
         "rewrite": False,
         "storage": None,
+        "personal": [],
     }
     assert (shown["desired"], shown["from"]) == ("enabled", "earliest")
     detail = shown["detail"]

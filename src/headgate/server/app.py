@@ -110,7 +110,7 @@ def create_app(
     app.add_middleware(OwnOrigin, public_url=runtime.settings.public.url)
     audit = Audit(store.engine)
     app.add_middleware(Trail, audit=audit, keep=runtime.settings.audit.keep)
-    answer_failures(app)
+    answer_failures(app, API)
     offsets = Offsets(runtime.kafka_access)
     tables = tables_router(store, topics, offsets, embedded)
     schemas = SchemaSource(runtime.registry_access)

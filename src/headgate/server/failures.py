@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
 
 from headgate.errors import (
     AlreadyExists,
@@ -54,7 +56,22 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def answer_failures(app: FastAPI) -> None:
+def answer_failures(app: FastAPI, prefix: str) -> None:
+    """`prefix` of the control API: catalog and registry answer in the forms of their own protocols."""
+
+    async def on_no_route(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if not request.url.path.startswith(f"{prefix}/"):
+            return await http_exception_handler(request, error)
+        kind = NotFound if error.status_code == 404 else InvalidRequest
+        said = f"{request.method} {request.url.path}: {error.detail}."
+        answer = _answer(
+            error.status_code, kind.__name__, said, f"{prefix}/openapi.json describes the routes."
+        )
+        answer.headers.update(error.headers or {})
+        return answer
+
+    app.add_exception_handler(HTTPException, on_no_route)
     app.add_exception_handler(HeadgateError, _on_headgate_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(OperationalError, _on_store_away)

@@ -79,7 +79,9 @@ def test_a_table_from_enable_to_disable(served: Served, topic: str, engine: Act)
 
     engine(catch_up)
     synced = headgate(served, "table", "sync", topic)
-    assert (synced.exit_code, synced.stdout) == (0, f"{topic} is caught up, 100 rows\n"), repr(synced.exception)
+    assert (synced.exit_code, synced.stdout) == (0, f"{topic} is caught up, 100 rows\n"), repr(
+        synced.exception
+    )
 
     shown = headgate(served, "table", "show", topic).stdout
     assert "position          0:40" in shown

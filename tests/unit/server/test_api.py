@@ -299,3 +299,19 @@ def test_the_catalog_is_looked_for_before_all_else(runtime: Runtime, store: Stor
     with TestClient(app, base_url="http://127.0.0.1:8080") as client:
         client.app_state[PEER] = own_peer()
         assert client.get("/api/v1/tables").headers["From"] == "the catalog"
+
+
+@pytest.mark.parametrize(("method", "path", "code"), [("GET", "nowhere", 404), ("PATCH", "status", 405)])
+def test_an_address_that_is_no_route_is_answered_like_any_failure(
+    client: TestClient, method: str, path: str, code: int
+) -> None:
+    answer = client.request(method, f"/api/v1/{path}")
+    assert answer.status_code == code
+    assert set(answer.json()) == {"error", "message", "remedy"}
+    assert f"{method} /api/v1/{path}" in answer.json()["message"]
+
+
+def test_an_address_that_is_no_route_of_the_catalog_has_the_form_that_its_clients_know(
+    client: TestClient,
+) -> None:
+    assert set(client.get("/iceberg/v1/nowhere").json()) != {"error", "message", "remedy"}
