@@ -12,6 +12,7 @@ import signal
 import subprocess
 import time
 from base64 import urlsafe_b64encode
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
 from hmac import digest
@@ -35,6 +36,7 @@ from headgate.store import Exports, RunState
 from tests.conftest import PEPPER
 from tests.support.services import wait_for
 from tests.support.stack import Stack
+from tests.support.there import There, take_away
 
 ROOT = Path(__file__).parents[2]
 SOAK = os.environ.get("HEADGATE_SOAK") == "1"
@@ -85,8 +87,9 @@ ALL_KILLS = (
 
 
 @pytest.fixture(scope="module")
-def world(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Stack:
+def world(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The sales world of the examples with an export, and its events in the table."""
+    before = There.on(stack)
     folder = tmp_path_factory.mktemp("sales")
     shutil.copytree(ROOT / "examples" / "sales", folder / "sales")
     wanted = yaml.safe_load((ROOT / "examples" / "sales.yaml").read_text())
@@ -96,7 +99,11 @@ def world(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Stack:
     assert "nothing to do" in stack.run("plan", str(folder / "sales.yaml")).stdout.lower()
     stack.run("datagen", "sales", "--limit", str(EVENTS), "--seed", str(SEED))
     wait_for("the sales in the table", lambda: rows_of(stack) == EVENTS, 240)
-    return stack
+    yield stack
+    # The stack is others' too: they make a sales world of their own.
+    for export in stack.json("export", "list"):
+        stack.run("export", "remove", export["name"])
+    take_away(stack, before)
 
 
 def rows_of(stack: Stack) -> int:

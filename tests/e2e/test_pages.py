@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_worlds import There, take_away
 from tests.support.pages import Typist, read_page
 from tests.support.stack import Stack
+from tests.support.there import There, take_away
 
 
 @pytest.mark.parametrize("name", ["docs/tutorials/orders.md", "docs/tutorials/clean-topics.md"])

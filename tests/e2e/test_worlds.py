@@ -18,6 +18,7 @@ from headgate.worlds import WORLDS, Expected, World, world_file
 from tests.support.ledger import read_duckdb
 from tests.support.pages import Typist, read_page
 from tests.support.stack import Stack
+from tests.support.there import There, take_away
 from tests.support.worlds import CUT, apply_up_to, check_tables
 
 SEED = 7
@@ -31,23 +32,6 @@ class ShownWorld:
     typist: Typist
     limit: int
     expected: Expected
-
-
-@dataclass(frozen=True)
-class There:
-    """What a Headgate has, by name."""
-
-    topics: frozenset[str]
-    statements: frozenset[str]
-    tables: frozenset[str]
-
-    @classmethod
-    def on(cls, stack: Stack) -> "There":
-        return cls(
-            frozenset(topic["name"] for topic in stack.json("topic", "list")),
-            frozenset(statement["name"] for statement in stack.json("statement", "list")),
-            frozenset(table["topic"] for table in stack.json("table", "list")),
-        )
 
 
 PAGES = (
@@ -70,17 +54,6 @@ def shown(
         yield ShownWorld(WORLDS[name], typist, limit, WORLDS[name].expected(limit, SEED))
     finally:
         take_away(stack, before)
-
-
-def take_away(stack: Stack, before: There) -> None:
-    """What came since: nobody after it is to stumble upon it."""
-    now = There.on(stack)
-    for name in sorted(now.statements - before.statements):
-        stack.run("statement", "delete", name)
-    for name in sorted(now.tables - before.tables):
-        stack.run("table", "disable", name, "--purge", "--yes")
-    for name in sorted(now.topics - before.topics):
-        stack.run("sql", "-e", f"DROP TABLE IF EXISTS `{name}`")
 
 
 def test_the_demo_finds_the_world_and_its_figures(stack: Stack, shown: ShownWorld) -> None:

@@ -17,7 +17,13 @@ from tests.support.stack import Stack
 from tests.support.users import NOBODY, as_user
 
 # What may hold settings: those who start others, and those who read them.
-READERS = ("headgate.embedded.guard", "headgate.server", "headgate.engine", "headgate.query")
+READERS = (
+    "headgate.embedded.guard",
+    "headgate.server",
+    "headgate.engine",
+    "headgate.query",
+    "headgate.export",
+)
 
 
 @contextmanager
