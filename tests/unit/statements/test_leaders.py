@@ -45,7 +45,9 @@ class Broker:
         self.looks = []
 
     def ends(self, topics: Any) -> dict[str, dict[int, Found]]:
-        return {topic.name: {p: Found(self.end, epoch) for p, epoch in self.epochs.items()} for topic in topics}
+        return {
+            topic.name: {p: Found(self.end, epoch) for p, epoch in self.epochs.items()} for topic in topics
+        }
 
     def earliest(self, topics: Any) -> dict[str, dict[int, int]]:
         return {topic.name: {0: 10, 1: 0} for topic in topics}
