@@ -259,8 +259,9 @@ def test_damage_to_an_append_table_is_found(append: Verified) -> None:
         assert append.found() == {"rows"}
     snapshot = append.table.currentSnapshot()
     manifests = [path_of(one.path()) for one in snapshot.allManifests(append.table.io())]
+    changes: tuple[Callable[[bytes], bytes | None], ...] = (lambda _: None, lambda _: b"junk")
     for manifest in (path_of(snapshot.manifestListLocation()), *manifests):
-        for change in (lambda _: None, lambda _: b"junk"):
+        for change in changes:
             with damaged(manifest, change):
                 report = append.verify()
                 assert {one["where"] for one in report["findings"]} == {f"metadata/{manifest.name}"}
