@@ -1045,6 +1045,36 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     Mutant(
+        name="a-leader-is-known-before-it-writes-over",
+        file="src/headgate/statements/leaders.py",
+        old="        lost = gone | replaced_ranges(",
+        new="        lost = replaced_ranges(",
+        harm="After an unclean election a statement leaves out what the new leader writes later.",
+        test=(
+            "tests/unit/statements/test_leaders.py::"
+            "test_records_that_are_gone_and_not_written_over_yet_stop_the_statement_too"
+        ),
+    ),
+    Mutant(
+        name="silence-is-the-end-of-a-topic",
+        file="src/headgate/kafka/records.py",
+        old="                if whole:",
+        new="                if False:",
+        harm="Rows between two steps are lost to the statement that takes over while Kafka does not answer.",
+        test=(
+            "tests/unit/kafka/test_records.py::"
+            "test_who_must_know_that_nothing_is_left_is_told_when_nobody_says_so"
+        ),
+    ),
+    Mutant(
+        name="written-because-no-marker-says-so",
+        file="src/headgate/statements/recovery.py",
+        old="        if planned is not None and not checkpoint.is_done(planned):",
+        new="        if False:",
+        harm="A batch is written twice when the topic of markers was deleted in its middle.",
+        test="tests/unit/statements/test_recovery.py::test_what_cannot_be_gone_on_with_is_refused",
+    ),
+    Mutant(
         name="silence-of-what-came-meanwhile",
         file="src/headgate/statements/event_time.py",
         old="                reached = self._clock.rest(looked_at)",

@@ -77,3 +77,5 @@ def test_a_world_comes_to_its_rows_though_engine_and_server_are_killed(tmp_path:
             assert killer.wait(PATIENCE_SECONDS) == 0
         insist(partial(stack.run, "status"))
         insist(partial(check_tables, stack, world, expected))
+        for table in expected.tables:
+            insist(partial(stack.verify, table))

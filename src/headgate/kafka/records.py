@@ -16,12 +16,14 @@ def committed_records(
     offsets: Mapping[int, int],
     limit: int | None = None,
     idle_seconds: float | None = 5.0,
+    whole: bool = False,
 ) -> Iterator[Message]:
     """From these offsets on, in the order of offsets within each partition.
 
     Ends at the limit, or when no record came for `idle_seconds`; with None as soon as each partition is read
     to where it ended when this began. What was open there then is waited for, unless nothing comes for ten
-    seconds: a transaction is committed a moment before its records are there to be read.
+    seconds: a transaction is committed a moment before its records are there to be read. `whole`: then it
+    raises KafkaUnavailable, for who must know that there are no more.
     """
     link = Link(where)
     doing = f"read topic '{topic}'"
@@ -48,6 +50,10 @@ def committed_records(
             if link.refusal is not None:
                 raise link.failure(link.refusal, doing)
             if time.monotonic() - heard >= patience:
+                if whole:
+                    raise link.silence(
+                        doing, f"Kafka at {link.access} gave not all of topic '{topic}' in time."
+                    )
                 return
             message = consumer.poll(min(POLL_SECONDS, patience))
             if message is None:

@@ -24,6 +24,7 @@ from headgate.maintain.verify_files import (
     VectorCheck,
     check_delta,
     check_files,
+    check_manifests,
     snapshot_files,
 )
 from headgate.maintain.verify_ranges import ancestors, check_ranges
@@ -49,6 +50,8 @@ Progress = Callable[[str], None]
 # Keys that are named when they have several rows.
 NAMED = 5
 APPEND_TABLE = "an append table has none"
+# The checks that take files from the snapshot's manifests.
+OF_FILES = ("deletes", "delta", "rows", "records", "keys", "index")
 NOT_OPEN = "the engine has not opened the table, and does not know its keys"
 
 
@@ -97,6 +100,10 @@ class Verifier:
         progress("offset ranges")
         check_ranges(report, table, snapshot, not _has_keys(table))
         progress("files")
+        if not check_manifests(report, table, snapshot, files):
+            for name in OF_FILES:
+                report.skipped(name, "the snapshot's files cannot be listed")
+            return SnapshotFiles("", files, {})
         held = snapshot_files(self._spark, table, snapshot, files)
         check_files(report, held)
         progress("deletes")

@@ -22,6 +22,8 @@ from headgate.tables.live_files import LiveFile
 
 # Files that are looked at together: each look waits for the storage.
 TOGETHER = 8
+# What the files of manifests begin with.
+_AVRO = b"Obj\x01"
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,39 @@ def snapshot_files(spark: SparkSession, table: Any, snapshot: Any, files: Files)
         one = LiveFile(file, tuple(deletes.get(number) for number in range(deletes.size())))
         live[plain(str(file.location())).removeprefix(root)] = one
     return SnapshotFiles(root, files, live)
+
+
+def check_manifests(report: Report, table: Any, snapshot: Any, files: Files) -> bool:
+    """The manifest list and every manifest are there, with the length that is told; whether they are, as
+    nobody can list the snapshot's files without them."""
+    root = plain(str(table.location())).rstrip("/") + "/"
+    listed = plain(str(snapshot.manifestListLocation())).removeprefix(root)
+    problems = {listed: _look_at_manifest(files, listed, None)}
+    if problems[listed] is None:
+        wanted = {
+            plain(str(one.path())).removeprefix(root): int(one.length())
+            for one in snapshot.allManifests(table.io())
+        }
+        with ThreadPoolExecutor(TOGETHER) as looks:
+            found = looks.map(lambda one: _look_at_manifest(files, *one), wanted.items())
+            problems |= dict(zip(wanted, found, strict=True))
+    damaged = {path: problem for path, problem in problems.items() if problem is not None}
+    for path, problem in damaged.items():
+        report.add("files", path, problem)
+    if damaged:
+        report.passed("files", f"{len(damaged)} of {len(problems)} manifests are damaged")
+    return not damaged
+
+
+def _look_at_manifest(files: Files, path: str, size: int | None) -> str | None:
+    if not files.exists(path):
+        return "is not there"
+    with files.open(path) as file:
+        begins = file.read(len(_AVRO))
+        length = file.seek(0, 2)
+    if size is not None and length != size:
+        return f"has {length} bytes, the manifest list says {size}"
+    return None if begins == _AVRO else "is no manifest"
 
 
 def check_files(report: Report, held: SnapshotFiles) -> None:
@@ -141,7 +176,10 @@ class VectorCheck:
 
     def _position_deletes(self, name: str, location: str, rows: int) -> str | None:
         with self._held.files.open(name) as file:
-            found = pq.read_table(pa.PythonFile(file, mode="r"), columns=["file_path", "pos"])
+            try:
+                found = pq.read_table(pa.PythonFile(file, mode="r"), columns=["file_path", "pos"])
+            except (pa.ArrowException, OSError) as error:
+                return f"its deletes, {name}, are no Parquet file: {str(error).splitlines()[0]}"
         mine = found.filter(pc.equal(found["file_path"], location))["pos"]
         last = pc.max(mine).as_py() if len(mine) else -1
         return None if last < rows else f"its position deletes delete row {last} of {rows} rows"

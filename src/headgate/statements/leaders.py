@@ -12,7 +12,7 @@ from headgate.errors import StatementFailed
 from headgate.kafka.client import Where
 from headgate.kafka.offsets import Offsets
 from headgate.model import Position, Topic
-from headgate.statements.checkpoint import entry_offsets
+from headgate.statements.checkpoint import entry_readings
 from headgate.statements.recovery import reset_command
 from headgate.tables.plan import named, replaced_ranges
 
@@ -43,26 +43,37 @@ class Leaders:
         Its end was planned before this look. So whatever stands below it was written under these leaders or
         earlier ones, until there is another one.
         """
+        told = self._offsets.ends(topics)
         now = {
             name: {p: end.leader_epoch for p, end in ends.items() if end.leader_epoch is not None}
-            for name, ends in self._offsets.ends(topics).items()
+            for name, ends in told.items()
         }
         for topic in topics:
             known = self._known.get(topic.name, {})
             others = {p for p, epoch in now.get(topic.name, {}).items() if epoch > known.get(p, epoch)}
             if others:
-                self._look_into(topic, others, known, batch)
+                ends = {p: told[topic.name][p].offset for p in others}
+                self._look_into(topic, ends, known, batch)
         merged = self._known | {topic: self._known.get(topic, {}) | epochs for topic, epochs in now.items()}
         if merged != self._known:
             self._log.keep_leaders(json.dumps(merged))
             self._known = merged
 
-    def _look_into(self, topic: Topic, others: set[int], known: Mapping[int, int], batch: int) -> None:
-        read = entry_offsets(self._log.entry(batch - 1) or "").get(topic.name, {})
+    def _look_into(
+        self, topic: Topic, others: Mapping[int, int], known: Mapping[int, int], batch: int
+    ) -> None:
+        """`others`: where the partitions end now that have got another leader."""
+        read: dict[int, int] = {}
+        for name, reached in entry_readings(self._log.entry(batch - 1) or ""):
+            if name == topic.name:
+                # Of a topic that is read twice, where a reading is ahead.
+                read |= {p: max(end, read.get(p, 0)) for p, end in reached.items()}
         earliest = self._offsets.earliest([topic]).get(topic.name, {})
-        asked = {p: (earliest.get(p, 0), read[p]) for p in sorted(others) if read.get(p)}
+        asked = {p: (earliest.get(p, 0), min(read[p], others[p])) for p in sorted(others) if read.get(p)}
         steps = self._offsets.leader_epochs(topic, asked)
-        lost = replaced_ranges(Position("", topic.id, read, epochs=known), steps)
+        # What is gone and not written over yet: by then the leader would be a known one.
+        gone = {p: (end, read[p]) for p, end in others.items() if end < read.get(p, 0)}
+        lost = gone | replaced_ranges(Position("", topic.id, read, epochs=known), steps)
         if lost:
             raise StatementFailed(
                 f"Topic '{topic.name}' has lost records that statement '{self._name}' has read "

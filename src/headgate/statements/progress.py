@@ -39,8 +39,13 @@ class Progress:
         for source in told["sources"]:
             topic = _topic(source)
             ends, latest = _offsets(source["endOffset"], topic), _offsets(source["latestOffset"], topic)
-            offsets[topic] = ends
-            behind[topic] = {p: max(0, latest.get(p, end) - end) for p, end in ends.items()}
+            waiting = {p: max(0, latest.get(p, end) - end) for p, end in ends.items()}
+            if topic in offsets:
+                # Read twice: the reading that is behind counts.
+                other = offsets[topic]
+                ends = {p: min(other[p], end) for p, end in ends.items() if p in other}
+                waiting = behind[topic] | {p: max(behind[topic].get(p, 0), n) for p, n in waiting.items()}
+            offsets[topic], behind[topic] = ends, waiting
         operators = told.get("stateOperators") or []
         batch, seconds = told["batchId"], told["durationMs"].get("triggerExecution", 0) / 1000
         if not ran(told):

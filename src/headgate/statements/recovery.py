@@ -29,9 +29,14 @@ def unlogged_batch(
     Refuses what cannot be gone on with. Tasks without rows record nothing: the greatest marker of all counts.
     """
     known = [marker for marker in markers if marker is not None]
+    planned, own = checkpoint.planned(), checkpoint.id()
     if not known:
+        if planned is not None and not checkpoint.is_done(planned):
+            raise refused(
+                name, f"the markers of its output are gone: whether batch {planned} is written is not known."
+            )
         return None
-    last, planned, own = max(known, key=lambda marker: marker.batch), checkpoint.planned(), checkpoint.id()
+    last = max(known, key=lambda marker: marker.batch)
     written = "" if last.batch == NO_BATCH else f" as of batch {last.batch}"
     if planned is None and own is None:
         raise refused(name, f"its checkpoint '{checkpoint.uri}' is lost, and its output is there{written}.")

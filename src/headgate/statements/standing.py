@@ -108,7 +108,7 @@ def _reached(
 
 def _has_records(access: KafkaAccess, topic: str, places: Mapping[int, int]) -> bool:
     """Whether there is any from these offsets on: what was aborted when a batch was cut off is none."""
-    found = committed_records(access, topic, places, limit=1, idle_seconds=None)
+    found = committed_records(access, topic, places, limit=1, idle_seconds=None, whole=True)
     return next(iter(found), None) is not None
 
 

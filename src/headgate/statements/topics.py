@@ -46,7 +46,6 @@ DELETED_COLUMN = "__deleted"
 _KEY = "$key_"
 # How many of a subject's newest versions are expected; others are learned when a record has them.
 _VERSIONS = 16
-_PATIENCE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -138,9 +137,8 @@ class TopicReader:
     def learn(self, partition: int, offset: int, spark: SparkSession) -> None:
         """A record does not decode: what it names is learned, or the statement fails with its coordinate."""
         name = self.table.name
-        at = committed_records(
-            self._access, name, {partition: offset}, limit=1, idle_seconds=_PATIENCE_SECONDS
-        )
+        places = {partition: offset}
+        at = committed_records(self._access, name, places, limit=1, idle_seconds=None, whole=True)
         message = next(iter(at), None)
         if message is None or message.offset() != offset:
             raise self._failed(partition, offset, "is gone")

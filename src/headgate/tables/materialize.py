@@ -760,9 +760,10 @@ class Materializer:
     ) -> tuple[RecordPlan, list[BadGroup]]:
         """Schemas met for the first time join those in play, until what is still bad cannot be helped."""
         missing: set[tuple[str, Frame]] = set()
+        limit = GROUPS
         while True:
             plan = self._plan(batch, view)
-            groups = self._lane.bad(plan, source, GROUPS + len(missing))
+            groups = self._lane.bad(plan, source, limit)
             unknown = {group.unknown for group in groups if group.unknown is not None} - missing
             learned = False
             for part in ("key", "value"):
@@ -773,8 +774,12 @@ class Materializer:
                 missing |= {(part, frame) for frame in lacking}
                 learned |= frames > lacking
                 failpoint("schemas-learned")
-            if not learned and len(groups) < GROUPS + len(missing):
+            if learned:
+                continue
+            if len(groups) < limit:
                 return plan, groups
+            # Groups that nobody can help may be as many as values that records name.
+            limit *= 2
 
     def _plan(self, batch: Batch | None, view: TopicView | None) -> RecordPlan:
         plan = self._in_play.evolve(self._table)

@@ -217,6 +217,10 @@ def test_tables_of_other_modes_are_whole(
     assert not report["damaged"], report["findings"]
     states = {check["name"]: check["state"] for check in report["checks"]}
     assert (states["files"], states["keys"], states["index"]) == ("ok", "ok", "ok")
+    if deletes is Deletes.POSITION_DELETES:
+        _, (file, *_) = next((one, gone) for one, gone in found.live() if gone)
+        with damaged(path_of(file.location()), lambda before: before[:-9]):
+            assert found.found(deep=False) == {"deletes"}
 
 
 @pytest.fixture
@@ -253,6 +257,16 @@ def test_damage_to_an_append_table_is_found(append: Verified) -> None:
         assert append.found(deep=False) == {"files"}
     with damaged(data, with_a_page_damaged):
         assert append.found() == {"rows"}
+    snapshot = append.table.currentSnapshot()
+    manifests = [path_of(one.path()) for one in snapshot.allManifests(append.table.io())]
+    changes: tuple[Callable[[bytes], bytes | None], ...] = (lambda _: None, lambda _: b"junk")
+    for manifest in (path_of(snapshot.manifestListLocation()), *manifests):
+        for change in changes:
+            with damaged(manifest, change):
+                report = append.verify()
+                assert {one["where"] for one in report["findings"]} == {f"metadata/{manifest.name}"}
+                others = {"deletes", "delta", "rows", "records", "keys", "index"}
+                assert {states_of(report)[name] for name in others} == {"skipped"}
     log = append.folder / "_delta_log"
     newest = max(log.glob("*.json"))
     with damaged(newest, lambda _: b""):

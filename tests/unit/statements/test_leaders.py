@@ -20,9 +20,10 @@ class Kept:
     def __init__(self) -> None:
         self.text: str | None = None
         self.writes = 0
+        self.readings = [{"orders": {"0": 100, "1": 7}}]
 
     def entry(self, batch: int) -> str | None:
-        ends = json.dumps({"orders": {"0": 100, "1": 7}})
+        ends = "\n".join(map(json.dumps, self.readings))
         return None if batch < 0 else f'v1\n{{"batchWatermarkMs": 0, "conf": {{}}}}\n{ends}'
 
     def leaders(self) -> str | None:
@@ -36,6 +37,7 @@ class Broker:
     """Led by the leaders of these epochs; `steps` says who wrote what stands in partition 0."""
 
     epochs: Mapping[int, int | None] = {0: 5, 1: 5}
+    end = 500
     steps: Sequence[tuple[int, int]] = ()
     looks: list[Any]
 
@@ -43,7 +45,9 @@ class Broker:
         self.looks = []
 
     def ends(self, topics: Any) -> dict[str, dict[int, Found]]:
-        return {topic.name: {p: Found(500, epoch) for p, epoch in self.epochs.items()} for topic in topics}
+        return {
+            topic.name: {p: Found(self.end, epoch) for p, epoch in self.epochs.items()} for topic in topics
+        }
 
     def earliest(self, topics: Any) -> dict[str, dict[int, int]]:
         return {topic.name: {0: 10, 1: 0} for topic in topics}
@@ -77,6 +81,25 @@ def test_records_that_another_leader_has_written_over_stop_the_statement(kept: K
     assert broker.looks == [{0: (10, 100)}]
     assert kept.text is not None
     assert json.loads(kept.text) == {"orders": {"0": 5, "1": 5}}, "it fails again at the next start"
+
+
+def test_records_that_are_gone_and_not_written_over_yet_stop_the_statement_too(kept: Kept) -> None:
+    """Else the new leader would be known when it writes there, and nobody would look again."""
+    leaders(kept, {0: 5, 1: 5}).check([TOPIC], 0)
+    again = leaders(kept, {0: 6, 1: 5}, [(10, 4), (60, 5)])
+    broker: Any = again._offsets
+    broker.end = 90
+    with pytest.raises(StatementFailed, match="partition 0: 90 to 99"):
+        again.check([TOPIC], 3)
+    assert json.loads(str(kept.text)) == {"orders": {"0": 5, "1": 5}}, "it fails again at the next start"
+
+
+def test_of_a_topic_that_is_read_twice_the_reading_that_is_ahead_counts(kept: Kept) -> None:
+    """What it has read is in its state, though the other reading is not there yet."""
+    kept.readings = [{"orders": {"0": 40, "1": 7}}, {"orders": {"0": 100, "1": 7}}]
+    leaders(kept, {0: 5, 1: 5}).check([TOPIC], 0)
+    with pytest.raises(StatementFailed, match="partition 0: 80 to 99"):
+        leaders(kept, {0: 6, 1: 5}, [(10, 4), (60, 5), (80, 6)]).check([TOPIC], 3)
 
 
 def test_a_clean_election_costs_one_look(kept: Kept) -> None:

@@ -41,6 +41,22 @@ def test_a_batch_that_is_done_again_does_not_know_the_ends() -> None:
     assert (found.lag, found.watermark_ms) == (0, None)
 
 
+def test_of_a_topic_that_is_read_twice_the_reading_that_is_behind_counts() -> None:
+    """What it has not read yet is not closed, and its partitions are not silent."""
+    (ahead,) = TOLD["sources"]
+    behind = ahead | {
+        "endOffset": {"shop.orders": {"0": 8, "1": 4}},
+        "latestOffset": {"shop.orders": {"0": 14, "1": 4}},
+    }
+    for sources in ([ahead, behind], [behind, ahead]):
+        found = Progress.of({**TOLD, "sources": sources})
+        assert found.offsets == {"shop.orders": {0: 8, 1: 4}}
+        assert found.behind == {"shop.orders": {0: 6, 1: 0}}
+    # A partition that only one of them knows is not read by the other.
+    new = ahead | {"endOffset": {"shop.orders": {"0": 10}}, "latestOffset": {"shop.orders": {"0": 10}}}
+    assert Progress.of({**TOLD, "sources": [ahead, new]}).offsets == {"shop.orders": {0: 10}}
+
+
 def test_totals_go_on() -> None:
     totals = Totals.from_dict({"rows_in": 5, "lag": 3})
     totals.add(TOLD, [{"rows": 10, "bad": 1}, {"rows": 2, "ahead": 1, "without_row": 1}], {"rows": 4})

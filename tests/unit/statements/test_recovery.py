@@ -19,9 +19,12 @@ class Log:
 
     uri = "file:///checkpoint"
 
-    def __init__(self, entries: Mapping[int, str], checkpoint_id: str | None = OWN) -> None:
+    def __init__(
+        self, entries: Mapping[int, str], checkpoint_id: str | None = OWN, under_way: bool = False
+    ) -> None:
         self._entries = entries
         self._id = checkpoint_id
+        self._under_way = under_way
 
     def id(self) -> str | None:
         return self._id
@@ -31,6 +34,9 @@ class Log:
 
     def entry(self, batch: int) -> str | None:
         return self._entries.get(batch)
+
+    def is_done(self, batch: int) -> bool:
+        return batch in self._entries and not (self._under_way and batch == self.planned())
 
 
 def entry(batch: int, run: str = "") -> str:
@@ -42,8 +48,9 @@ def marker(batch: int, run: str = "", checkpoint: str | None = OWN) -> Marker:
     return Marker(batch, checkpoint, entry(batch, run), without_conf(entry(batch - 1)) if batch else "")
 
 
-def log(first: int, last: int, checkpoint_id: str | None = OWN) -> Checkpoint:
-    return cast(Checkpoint, Log({batch: entry(batch) for batch in range(first, last + 1)}, checkpoint_id))
+def log(first: int, last: int, checkpoint_id: str | None = OWN, under_way: bool = False) -> Checkpoint:
+    entries = {batch: entry(batch) for batch in range(first, last + 1)}
+    return cast(Checkpoint, Log(entries, checkpoint_id, under_way))
 
 
 def empty(checkpoint_id: str | None = OWN) -> Checkpoint:
@@ -58,6 +65,9 @@ def empty(checkpoint_id: str | None = OWN) -> Checkpoint:
         (empty(), [Marker(NO_BATCH, OWN), None]),
         (log(0, 7), [Marker(NO_BATCH, OWN), None]),
         (log(0, 7), [marker(7), marker(3)]),
+        # Batch 7 is done again, as far as it is not written.
+        (log(0, 7, under_way=True), [marker(7), marker(3)]),
+        (log(0, 7, under_way=True), [Marker(NO_BATCH, OWN), None]),
         # The entry is gone, as Spark keeps so many: rows are rare here.
         (log(40, 60), [marker(5), None]),
         # Of a version that wrote numbers alone.
@@ -86,6 +96,8 @@ def test_the_batch_after_the_last_of_the_log_is_taken_from_its_marker() -> None:
         (log(0, 7), [Marker(8)], "ends at batch 7"),
         (log(0, 7), [marker(6, "b"), None], "batch 6 has read other offsets"),
         (log(0, 7), [marker(6, checkpoint=OTHER)], "is another one (own) than that of its output (other)"),
+        # The topic of markers was deleted.
+        (log(0, 7, under_way=True), [None, None], "whether batch 7 is written is not known"),
         # Of one task: a reset that was cut off.
         (log(0, 7), [marker(6), marker(2, checkpoint=OTHER)], "is another one"),
     ],
