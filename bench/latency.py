@@ -3,7 +3,8 @@
 Payments go into a topic at a steady rate. Statements copy them into topics of their own, where a reader of
 committed records waits; tables follow topics of their own, which a foreign reader (PyIceberg) looks at. For
 each rate: seconds from the send of a record until it is there, and the processor time of each process, in
-cores. Afterwards every record that was sent must be in each topic and table once.
+cores; for each round also the memory that they hold. Afterwards every record that was sent must be in each
+topic and table once. At last come the median and the spread of all rounds.
 """
 
 import argparse
@@ -152,6 +153,21 @@ class TableReader(threading.Thread):
                 self._arrivals.see(number, now)
 
 
+@dataclass
+class Figures:
+    """What the rounds have shown, by what it is."""
+
+    of_rounds: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, what: str, figure: float) -> None:
+        self.of_rounds.setdefault(what, []).append(figure)
+
+    def show(self) -> None:
+        """The median, the least and the greatest of each."""
+        for what, found in self.of_rounds.items():
+            print(f"{what}: {statistics.median(found):.3f} ({min(found):.3f} to {max(found):.3f})")
+
+
 class Processors:
     """Processor seconds of the processes of one Headgate, by what they are."""
 
@@ -161,21 +177,35 @@ class Processors:
 
     def now(self) -> dict[str, float]:
         found: dict[str, float] = {}
+        for name, process in self._processes():
+            try:
+                kind, times = kind_of(name, process.cmdline()), process.cpu_times()
+            except psutil.NoSuchProcess:
+                continue
+            # Workers come and go: those that ended count with the daemon that forked them.
+            ended = times.children_user + times.children_system if kind == "engine workers" else 0.0
+            found[kind] = found.get(kind, 0.0) + times.user + times.system + ended
+        return found
+
+    def megabytes(self) -> dict[str, float]:
+        """What is resident, by kind of process."""
+        found: dict[str, float] = {}
+        for name, process in self._processes():
+            try:
+                kind, resident = kind_of(name, process.cmdline()), process.memory_info().rss
+            except psutil.NoSuchProcess:
+                continue
+            found[kind] = found.get(kind, 0.0) + resident / 2**20
+        return found
+
+    def _processes(self) -> Iterator[tuple[str, psutil.Process]]:
         for name, pid in self._roots.items():
             try:
                 family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
             except psutil.NoSuchProcess:
                 # One that is started on demand, and was not.
                 continue
-            for process in family:
-                try:
-                    kind, times = kind_of(name, process.cmdline()), process.cpu_times()
-                except psutil.NoSuchProcess:
-                    continue
-                # Workers come and go: those that ended count with the daemon that forked them.
-                ended = times.children_user + times.children_system if kind == "engine workers" else 0.0
-                found[kind] = found.get(kind, 0.0) + times.user + times.system + ended
-        return found
+            yield from ((name, process) for process in family)
 
 
 def kind_of(name: str, command: Sequence[str]) -> str:
@@ -189,7 +219,8 @@ def kind_of(name: str, command: Sequence[str]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rates", type=float, nargs="+", default=[1.0, 100.0, 1000.0])
+    parser.add_argument("--rates", type=float, nargs="+", default=[1.0, 100.0, 1000.0, 5000.0])
+    parser.add_argument("--rounds", type=int, default=3, help="of all rates, in turn")
     parser.add_argument("--seconds", type=float, default=30.0, help="of each rate")
     parser.add_argument("--warm-up", type=float, default=20.0, help="seconds, at 5 payments a second")
     parser.add_argument("--statements", type=int, default=1)
@@ -236,24 +267,31 @@ def measure(data: Path, arguments: argparse.Namespace) -> None:
     for reader in readers:
         reader.start()
     until_there([*copies, *rows], range(len(sent.at)))
-    before, began = processors.now(), time.monotonic()
-    time.sleep(arguments.idle_seconds)
-    show_processors("idle", before, processors.now(), time.monotonic() - began, 0)
-    for rate in arguments.rates:
+    figures = Figures()
+    for number in range(1, arguments.rounds + 1):
+        print(f"round {number}: {len(outputs)} statements, {len(tables)} tables", flush=True)
         before, began = processors.now(), time.monotonic()
-        numbers = feed.run(rate, arguments.seconds)
-        until_there([*copies, *rows], numbers)
-        after, took = processors.now(), time.monotonic() - began
-        print(f"{rate:g} payments/s, {len(outputs)} statements, {len(tables)} tables:", flush=True)
-        show_seconds("produce -> committed in the output topic", copies, numbers)
-        show_seconds("produce -> visible in the table", rows, numbers)
-        show_processors(f"{rate:g}/s", before, after, took, len(numbers))
+        time.sleep(arguments.idle_seconds)
+        show_processors(figures, "idle", before, processors.now(), time.monotonic() - began, 0)
+        for rate in arguments.rates:
+            before, began = processors.now(), time.monotonic()
+            numbers = feed.run(rate, arguments.seconds)
+            until_there([*copies, *rows], numbers)
+            after, took = processors.now(), time.monotonic() - began
+            at = f"{rate:g} payments/s"
+            print(f"{at}:", flush=True)
+            show_seconds(figures, f"{at}, produce -> committed in the output topic", copies, numbers)
+            show_seconds(figures, f"{at}, produce -> visible in the table", rows, numbers)
+            show_processors(figures, at, before, after, took, len(numbers))
+        show_memory(figures, processors.megabytes())
     stop.set()
     for reader in readers:
         reader.join(30)
     check(copies, len(sent.at))
     check(rows, len(sent.at))
     print("every payment is in each topic and table once")
+    print(f"of {arguments.rounds} rounds the median, the least and the greatest:")
+    figures.show()
 
 
 def create(data: Path, sql: str) -> None:
@@ -284,22 +322,38 @@ def check(arrivals: Sequence[Arrivals], count: int) -> None:
             raise SystemExit(f"'{one.name}' has not each of {count} payments once")
 
 
-def show_seconds(what: str, arrivals: Sequence[Arrivals], numbers: range) -> None:
+def show_seconds(figures: Figures, what: str, arrivals: Sequence[Arrivals], numbers: range) -> None:
     seconds = sorted(one.seconds[number] for one in arrivals for number in numbers)
     if seconds:
         p99 = seconds[min(len(seconds) - 1, int(len(seconds) * 0.99))]
-        print(f"  {what}: p50 {statistics.median(seconds):.2f} s, p99 {p99:.2f} s, most {seconds[-1]:.2f} s")
+        p50 = statistics.median(seconds)
+        print(f"  {what}: p50 {p50:.2f} s, p99 {p99:.2f} s, most {seconds[-1]:.2f} s")
+        figures.add(f"{what}, p50 seconds", p50)
+        figures.add(f"{what}, p99 seconds", p99)
 
 
 def show_processors(
-    what: str, before: dict[str, float], after: dict[str, float], seconds: float, records: int
+    figures: Figures,
+    what: str,
+    before: dict[str, float],
+    after: dict[str, float],
+    seconds: float,
+    records: int,
 ) -> None:
     spent = {kind: after[kind] - before.get(kind, 0.0) for kind in sorted(after)}
     total = sum(spent.values())
     each = f", {total / records * 1000:.1f} ms a payment" if records else ""
     print(f"  cores, {what}: {total / seconds:.3f} in all{each}")
+    figures.add(f"{what}, cores in all", total / seconds)
     for kind, own in share(spent):
         print(f"    {kind}: {own / seconds:.3f}", flush=True)
+
+
+def show_memory(figures: Figures, megabytes: dict[str, float]) -> None:
+    print(f"  resident: {sum(megabytes.values()):.0f} MB in all")
+    for kind, own in share(megabytes):
+        print(f"    {kind}: {own:.0f} MB", flush=True)
+        figures.add(f"{kind}, MB resident", own)
 
 
 def share(spent: dict[str, float]) -> Iterator[tuple[str, float]]:

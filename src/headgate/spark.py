@@ -39,6 +39,9 @@ LOCAL_CHECKPOINTS = {
 # A statement has some ten generated classes and needs them in every batch. Spark keeps a hundred: an engine
 # of a dozen statements would compile each of them again for each batch.
 GENERATED_CLASSES = 4000
+# What RocksDB keeps in memory of the state of all statements. Without a bound for all each store has its own,
+# 8 MB of blocks and 64 MB of what is not on disk yet: a dozen statements with joins have a hundred stores.
+STATE_MEMORY_MB = 512
 # What Python workers are forked from, with what their tasks need imported already.
 WORKER_DAEMON = "headgate.worker_daemon"
 # Hadoop's files of defaults, and which of those a driver on one machine may ask for: how files are opened and
@@ -109,6 +112,8 @@ def build_session(
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.python.daemon.module": WORKER_DAEMON,
         "spark.sql.codegen.cache.maxEntries": str(GENERATED_CLASSES),
+        "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+        "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": str(STATE_MEMORY_MB),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.extensions": _ICEBERG_EXTENSIONS,
         **({"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK} if local else {}),

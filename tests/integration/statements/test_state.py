@@ -1,9 +1,17 @@
 """Queries with state: updates by key, deletes as tombstones."""
 
 from pathlib import Path
+from typing import Any, cast
 
 from tests.integration.statements.bench import Bench, event
 from tests.integration.statements.plans import keep_last
+
+
+def stores(bench: Bench, *, bounded: bool) -> int:
+    """How many stores of RocksDB share the memory that all of them have, or have their own."""
+    jvm = cast(Any, bench.spark._jvm)
+    kind = jvm.java.lang.Class.forName("org.apache.spark.sql.execution.streaming.state.RocksDBMemoryManager$")
+    return int(kind.getField("MODULE$").get(None).getNumRocksDBInstances(bounded))
 
 
 def test_the_last_row_of_a_key_and_its_deletion(bench: Bench) -> None:
@@ -16,6 +24,8 @@ def test_the_last_row_of_a_key_and_its_deletion(bench: Bench) -> None:
     bench.until(query, "the first rows", lambda: query.totals.rows_in == 50 and query.totals.rows_out >= 5)
     bench.send(source.name, [event(50, "w1", None), event(51, "w2", 7)])
     bench.until_read(query, 52)
+    assert stores(bench, bounded=True) > 0
+    assert stores(bench, bounded=False) == 0, "each has memory of its own, and nobody knows how much in all"
     query.stop()
     assert bench.topics.config(output.topic)["cleanup.policy"] == "compact"
     last: dict[str, object] = {}
