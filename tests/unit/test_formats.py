@@ -97,8 +97,8 @@ def test_a_pattern_takes_no_table_back() -> None:
 
 def test_a_table_of_version_3_in_glue_is_warned_of() -> None:
     kinds = {"athena": "glue", "lake": "rest"}
-    (warning,) = format_warnings(TableSpec("t"), kinds, ["athena", "lake"])
+    (warning,) = format_warnings(TableSpec("t"), kinds)
     assert "in athena" in warning
     assert "--readers athena" in warning
-    assert format_warnings(TableSpec("t"), kinds, ["lake"]) == []
-    assert format_warnings(TableSpec("t", readers=("athena",)), kinds, ["athena"]) == []
+    assert format_warnings(TableSpec("t"), {"lake": "rest"}) == []
+    assert format_warnings(TableSpec("t", readers=("athena",)), kinds) == []

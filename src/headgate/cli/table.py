@@ -177,6 +177,7 @@ def enable(
         print_json(found)
     else:
         say(f"{topic} is enabled: {found['state']}, {found['reason']}")
+        _say_warnings(found)
 
 
 @app.command()
@@ -238,6 +239,12 @@ def alter(
         print_json(found)
     else:
         say(f"{topic} is altered: {', '.join(wanted)}")
+        _say_warnings(found)
+
+
+def _say_warnings(found: dict[str, Any]) -> None:
+    for text in found["warnings"]:
+        say(f"warning: {text}")
 
 
 def _names(text: str) -> list[str]:

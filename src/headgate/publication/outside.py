@@ -28,6 +28,8 @@ class PublishedTable:
     schema: Mapping[str, Any]
     # As the Delta log has it; none where the table has no log (yet).
     delta_schema: Mapping[str, Any] | None = None
+    # Iceberg's.
+    format_version: int = 2
 
 
 @dataclass(frozen=True)

@@ -45,4 +45,5 @@ class LakeTables:
             sequence=int(metadata.lastSequenceNumber()),
             schema=schemas[current],
             delta_schema=None if made is None else json.loads(made.text),
+            format_version=int(metadata.formatVersion()),
         )

@@ -224,7 +224,8 @@ class Worker:
             "metadata_location": shown.metadata_location,
             "published_at": time.time(),
         }
-        self._integrations.tell(record.name, topic, PublicationState.SYNCED, "", detail)
+        reason = _unread(record.kind, shown)
+        self._integrations.tell(record.name, topic, PublicationState.SYNCED, reason, detail)
 
     def _withdraw(self, record: IntegrationRecord, publication: PublicationRecord, name: str) -> None:
         """Take a table out that is not wanted there any more."""
@@ -311,6 +312,13 @@ def _is_same(before: PublicationRecord, table: PublishedTable) -> bool:
     """Whether what was published last is what there is now."""
     is_synced = before.state is PublicationState.SYNCED
     return is_synced and before.detail.get("metadata_location") == table.metadata_location
+
+
+def _unread(kind: str, table: PublishedTable) -> str:
+    """Which of a catalog's usual readers do not read the table, and why; nothing where all do."""
+    if kind != "glue" or table.format_version < 3:
+        return ""
+    return f"of format version {table.format_version}, which Athena and Redshift do not read"
 
 
 def _not_of(record: IntegrationRecord, table: TableRecord) -> str:

@@ -6,7 +6,8 @@ too wide costs files, never an answer. See docs/adr/0022.
 """
 
 import re
-from dataclasses import dataclass
+from calendar import monthrange
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -30,6 +31,8 @@ _STEPS = {
 _SHORT = {"YYYY": "YEAR", "YY": "YEAR", "MON": "MONTH", "MM": "MONTH", "DD": "DAY", "WEEK(MONDAY)": "WEEK"}
 # What `trunc` knows: anything else gives NULL.
 _DATE_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK")
+# Units of whole days: what is cut to one of them is the same, cut to a day before or behind that.
+_DAY_UNITS = (*_DATE_UNITS, "DAY")
 _MICROSECOND = "INTERVAL '0.000001' SECOND"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?")
@@ -41,6 +44,7 @@ _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GTE: exp.LTE,
 }
 _INTERVALS = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
+_MONTHS = {"MONTH": 1, "YEAR": 12}
 # Within so long of a bound, a change of the clock may matter to it.
 _NEAR_HOURS = 96
 _MOST_VALUES = 100
@@ -153,7 +157,10 @@ def _comparison(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr, clock: _C
         if cut is None:
             continue
         moment = _first_of_year(other) if year is not None else _constant(other, clock, cut.is_date)
-        return None if moment is None else _range(cut, compared, moment, clock)
+        # Near the first and the last year, the end of a unit may be no time at all.
+        if moment is None or not 2 < moment.clock.year < 9998:
+            return None
+        return _range(cut, compared, moment, clock)
     return None
 
 
@@ -165,6 +172,11 @@ def _truncated(node: exp.Expr) -> _Truncated | None:
         case exp.TimestampTrunc(this=exp.Column() as column) if node.args.get("zone") is None:
             unit = _unit(node)
             return None if unit not in _STEPS else _Truncated(_name(column), unit, False)
+        case exp.TimestampTrunc() if node.args.get("zone") is None:
+            inner, unit = _truncated(node.this), _unit(node)
+            if inner is None or inner.unit != "DAY" or unit not in _DAY_UNITS:
+                return None
+            return _Truncated(inner.column, unit, False)
         case exp.DateTrunc(this=exp.Column() as column):
             unit = _unit(node)
             return None if unit not in _DATE_UNITS else _Truncated(_name(column), unit, True)
@@ -172,6 +184,11 @@ def _truncated(node: exp.Expr) -> _Truncated | None:
             return _Truncated(_name(column), "DAY", True)
         case exp.TsOrDsToDate(this=exp.Column() as column) if node.args.get("format") is None:
             return _Truncated(_name(column), "DAY", True)
+        case exp.Cast(to=exp.DataType(this=exp.DType.DATE)) | exp.TsOrDsToDate() if not node.args.get(
+            "format"
+        ):
+            inner = _truncated(node.this)
+            return None if inner is None or inner.unit not in _DAY_UNITS else replace(inner, is_date=True)
     return None
 
 
@@ -208,8 +225,10 @@ def _name(column: exp.Column) -> str:
 
 
 def _constant(node: exp.Expr, clock: _Clock, is_date: bool) -> _Moment | None:
-    """A literal, or the clock's date or time, and INTERVALs from it. `is_date`: what is compared with it is a
-    date, and text is read as one."""
+    """A literal, or the clock's date or time; cut to a unit, and INTERVALs or days from it.
+
+    `is_date`: what is compared with it is a date, and text is read as one.
+    """
     match node:
         case exp.Paren():
             return _constant(node.this, clock, is_date)
@@ -220,6 +239,14 @@ def _constant(node: exp.Expr, clock: _Clock, is_date: bool) -> _Moment | None:
             return None if name is None else _literal(text.name, name)
         case exp.TsOrDsToDate(this=exp.Literal(is_string=True) as text) if node.args.get("format") is None:
             return _literal(text.name, "DATE")
+        case exp.Cast(to=exp.DataType(this=exp.DType.DATE)) | exp.TsOrDsToDate() if not node.args.get(
+            "format"
+        ):
+            return _cut_constant(node.this, clock, True, "DAY", "CAST({} AS DATE)")
+        case exp.TimestampTrunc() if node.args.get("zone") is None and (unit := _unit(node)) in _STEPS:
+            return _cut_constant(node.this, clock, False, unit, f"date_trunc('{unit}', {{}})")
+        case exp.DateTrunc() if (unit := _unit(node)) in _DATE_UNITS:
+            return _cut_constant(node.this, clock, True, unit, f"trunc({{}}, '{unit}')")
         case exp.CurrentDate() if node.this is None:
             return _Moment("current_date()", clock.now())
         case exp.CurrentTimestamp() if node.this is None:
@@ -228,27 +255,82 @@ def _constant(node: exp.Expr, clock: _Clock, is_date: bool) -> _Moment | None:
             return _Moment("current_timestamp()", clock.now())
         case exp.Add() | exp.Sub():
             return _moved(node, clock, is_date)
+        case exp.TsOrDsAdd() if _unit(node) == "DAY":
+            base, days = _constant(node.this, clock, True), _whole(node.expression)
+            return None if base is None or days is None else _later(base, days, "date_add({}, {})")
+    return None
+
+
+def _cut_constant(node: exp.Expr, clock: _Clock, is_date: bool, unit: str, form: str) -> _Moment | None:
+    """A constant that a function cuts to a unit."""
+    base = _constant(node, clock, is_date)
+    return None if base is None else _Moment(form.format(base.sql), _cut(base.clock, unit))
+
+
+def _later(base: _Moment, days: int, form: str) -> _Moment | None:
+    try:
+        return _Moment(form.format(base.sql, days), base.clock + timedelta(days=days))
+    except OverflowError:
+        return None
+
+
+def _whole(node: exp.Expr) -> int | None:
+    """A whole number, as `date_sub(d, 7)` is read: by 7 times -1."""
+    match node:
+        case exp.Paren():
+            return _whole(node.this)
+        case exp.Literal(is_string=False) if re.fullmatch(r"\d{1,6}", node.name):
+            return int(node.name)
+        case exp.Neg():
+            negated = _whole(node.this)
+            return None if negated is None else -negated
+        case exp.Mul():
+            left, right = _whole(node.left), _whole(node.right)
+            return None if left is None or right is None else left * right
     return None
 
 
 def _moved(node: exp.Binary, clock: _Clock, is_date: bool) -> _Moment | None:
-    interval = node.right
-    if not isinstance(interval, exp.Interval) or isinstance(node.left, exp.Literal):
+    """A constant, and days or an INTERVAL from it."""
+    if isinstance(node.left, exp.Literal):
         return None
-    base, size = _constant(node.left, clock, is_date), interval.this
-    unit = interval.unit.name.upper().removesuffix("S") if interval.unit is not None else ""
-    if base is None or unit not in _INTERVALS or not isinstance(size, exp.Literal):
+    base, sign = _constant(node.left, clock, is_date), "-" if isinstance(node, exp.Sub) else "+"
+    if base is None:
         return None
-    if not re.fullmatch(r"\d{1,6}", size.name):
+    if (days := _whole(node.right)) is not None:
+        # Spark takes days from a date alone, and refuses the condition otherwise.
+        return _later(base, -days if sign == "-" else days, f"({{}} {sign} {days})")
+    interval = _interval(node.right)
+    if interval is None:
         return None
-    sign, count = ("-", -int(size.name)) if isinstance(node, exp.Sub) else ("+", int(size.name))
+    size, unit = interval
+    count = -size if sign == "-" else size
     try:
-        moved = base.clock + timedelta(**{unit.lower() + "s": count})
+        if unit in _MONTHS:
+            moved = _months_later(base.clock, count * _MONTHS[unit])
+        else:
+            moved = base.clock + timedelta(**{unit.lower() + "s": count})
     except OverflowError:
         return None
-    days = unit == "WEEK"
-    shown = f"INTERVAL '{int(size.name) * 7 if days else size.name}' {'DAY' if days else unit}"
-    return _Moment(f"({base.sql} {sign} {shown})", moved)
+    return _Moment(f"({base.sql} {sign} INTERVAL '{size}' {unit})", moved)
+
+
+def _interval(node: exp.Expr) -> tuple[int, str] | None:
+    """Its size and unit; weeks are days."""
+    if not isinstance(node, exp.Interval) or not isinstance(node.this, exp.Literal) or node.unit is None:
+        return None
+    size, unit = node.this.name, node.unit.name.upper().removesuffix("S")
+    if not re.fullmatch(r"\d{1,6}", size) or unit not in (*_INTERVALS, *_MONTHS):
+        return None
+    return (int(size) * 7, "DAY") if unit == "WEEK" else (int(size), unit)
+
+
+def _months_later(clock: datetime, months: int) -> datetime:
+    """On the same day of its month, or the last one that there is."""
+    year, month = divmod(clock.year * 12 + clock.month - 1 + months, 12)
+    if not 1 < year < 9999:
+        raise OverflowError
+    return clock.replace(year=year, month=month + 1, day=min(clock.day, monthrange(year, month + 1)[1]))
 
 
 def _literal(text: str, name: str) -> _Moment | None:

@@ -39,6 +39,9 @@ FEW = ("UTC", "Europe/Berlin", "America/St_Johns", "America/Sao_Paulo", "Pacific
 FORMS = (
     "date_trunc('{unit}', {c})",
     "date_trunc('{unit}', {c})",
+    "date_trunc('{unit}', {c})",
+    "date_trunc('{unit}', date({c}))",
+    "CAST(date_trunc('{unit}', {c}) AS DATE)",
     "trunc({c}, '{unit}')",
     "CAST({c} AS DATE)",
     "date({c})",
@@ -90,6 +93,12 @@ def constant(chance: random.Random, moment: datetime) -> str:
             f"date('{day}')",
             f"DATE '{day}' - INTERVAL '{chance.randrange(4)}' DAY",
             f"TIMESTAMP '{time}' + INTERVAL '{chance.randrange(90)}' MINUTE",
+            f"TIMESTAMP '{time}' - INTERVAL '{chance.randrange(14)}' MONTH",
+            f"DATE '{day}' + {chance.randrange(40)}",
+            f"date_sub(DATE '{day}', {chance.randrange(-3, 40)})",
+            f"date_trunc('{chance.choice(UNITS)}', TIMESTAMP '{time}')",
+            f"trunc('{day}', '{chance.choice(UNITS)}')",
+            f"CAST(TIMESTAMP '{time}' AS DATE)",
         )
     )
 
@@ -136,10 +145,13 @@ def test_a_range_keeps_every_row_that_its_condition_keeps(spark: SparkSession, z
     session = spark.newSession()
     show(session, zone, rows(chance, zone))
     pairs: list[tuple[str, str]] = []
+    queries: list[str] = []
     while len(pairs) < CASES_OF_A_ZONE:
         text = condition(chance, zone)
-        ranges = to_spark(f"SELECT * FROM rows WHERE {text}", "local", zone).ranges
+        query = f"SELECT count(*), min(at), max(clock) FROM rows WHERE {text}"
+        ranges = to_spark(query, "local", zone).ranges
         pairs += [(text, one) for one in ranges]
+        queries += [query] if ranges else []
     counts = [
         f"count_if(({text}) AND NOT coalesce(({implied}), false)) AS lost{place}, "
         f"count_if({text}) AS kept{place}, count_if(NOT coalesce(({implied}), false)) AS skipped{place}"
@@ -154,6 +166,14 @@ def test_a_range_keeps_every_row_that_its_condition_keeps(spark: SparkSession, z
             skipped += row[f"skipped{place}"]
     assert kept > 0, "conditions that keep nothing show nothing"
     assert skipped > 0, "ranges that skip nothing show nothing"
+    for first in range(0, len(queries), 25):
+        asked = [
+            f"(SELECT {n} AS n, q.* FROM ({one}) q)" for n, one in enumerate(queries[first : first + 25])
+        ]
+        together = f"SELECT * FROM ({' UNION ALL '.join(asked)}) ORDER BY n"
+        read = to_spark(together, "local", zone)
+        assert len(read.ranges) == len(asked)
+        assert session.sql(read.text).collect() == session.sql(together).collect()
 
 
 def test_a_query_gives_the_rows_that_it_gave_without_its_range(spark: SparkSession) -> None:

@@ -328,3 +328,19 @@ def test_an_engine_that_died_after_the_entry_was_made_knows_it_for_its_own(
     scene.worker = Worker(scene.integrations, scene.tables, lambda _: scene.catalog, scene.store.tables)
     scene.round()
     assert (scene.catalog.entries, scene.stands()) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("version", "warning"), [(2, ""), (3, "of format version 3, which Athena and Redshift do not read")]
+)
+def test_a_table_of_version_3_that_is_published_to_glue_is_warned_of_once(
+    scene: Scene, version: int, warning: str
+) -> None:
+    scene.enable("orders")
+    for number in (1, 2):
+        scene.tables.put(table("orders", number, format_version=version))
+        scene.round()
+        assert scene.stands()["orders"] == ("orders", "Synced")
+        assert scene.reason("orders") == warning
+    events = [event["message"] for event in scene.store.events("orders", 10)]
+    assert events.count(f"Synced in lake: {warning}" if warning else "Synced in lake") == 1

@@ -1,7 +1,7 @@
 """Topics as tables."""
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -67,11 +67,16 @@ def tables_router(store: Store, topics: Topics, offsets: Offsets, embedded: bool
     def show(topic: str) -> dict[str, Any]:
         record, published = store.table(topic), integrations.publications(topic=topic)
         found = overview.table_with_detail(record, store.events(topic, EVENTS))
-        kinds = {one.name: one.kind for one in integrations.all()}
+        # Where it is published, or will be as soon as the engine has it.
+        kinds = {
+            one.name: one.kind
+            for one in integrations.all()
+            if one.desired == "present" and one.format in record.spec.formats
+        }
         return found | {
             "catalogs": [publication(one) for one in published],
             "warnings": [
-                *format_warnings(record.spec, kinds, [one.integration for one in published]),
+                *format_warnings(record.spec, kinds),
                 *delta_warnings(record.status.detail),
             ],
         }
@@ -217,15 +222,15 @@ def _known_storage(spec: TableSpec, store: Store, embedded: bool) -> None:
     check_storage(spec.storage, Storages(store.engine))
 
 
-def format_warnings(spec: TableSpec, kinds: Mapping[str, str], catalogs: Iterable[str]) -> list[str]:
-    """Of catalogs whose engines read less than what the table is written in."""
+def format_warnings(spec: TableSpec, kinds: Mapping[str, str]) -> list[str]:
+    """Of catalogs, by name and kind, whose engines read less than what the table is written in."""
     if spec.format < 3:
         return []
     return [
         f"it is of format version 3 and in {name}: Athena and Redshift read version 2 only; a table that is "
         "enabled with --readers athena is of that"
-        for name in catalogs
-        if kinds.get(name) == "glue"
+        for name, kind in kinds.items()
+        if kind == "glue"
     ]
 
 
