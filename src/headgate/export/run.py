@@ -48,7 +48,7 @@ from headgate.export.sql import (
     unrepeatable,
     without_end,
 )
-from headgate.export.tags import personal_columns
+from headgate.export.tags import holders_of, personal_columns
 from headgate.failpoints import failpoint
 from headgate.model import EXPORT_TAG
 from headgate.store import RunRecord, RunState
@@ -259,12 +259,14 @@ class FileRun:
             found[table] = relation(table, increment, now, before)
         return found
 
-    def _check_tags(self, columns: list[str]) -> None:
+    def _check_tags(self, columns: list[Column]) -> None:
         """What a table or a schema calls personal leaves masked."""
-        tagged = frozenset[str]().union(*map(self._around.personal, self._chosen()))
+        chosen = self._chosen()
+        tagged = frozenset[str]().union(*map(self._around.personal, chosen))
+        holders = holders_of(self._states(chosen), tagged)
         bare = [
             name
-            for name in personal_columns(self._options.sql, columns, tagged)
+            for name in personal_columns(self._bound, columns, tagged, holders)
             if name not in self._options.masks
         ]
         if bare:
@@ -273,6 +275,14 @@ class FileRun:
                 f"Its table or the schema of its topic calls {listed} personal, which would leave unmasked.",
                 "Name how it is hidden under `masks`, or take it out of the query.",
             )
+
+    def _states(self, chosen: Mapping[TableName, int]) -> list[SnapshotState]:
+        """What the tables are at their snapshots."""
+        states = [self._around.tables.state(table, snapshot) for table, snapshot in chosen.items()]
+        found = [state for state in states if state is not None]
+        if len(found) < len(states):
+            raise TransientError("The snapshots of its tables expire while they are taken.")
+        return found
 
     def _check_change(self, columns: list[Column]) -> None:
         """Rows of an upsert table say what became of them."""
@@ -292,7 +302,7 @@ class FileRun:
         columns = flat_columns(schema)
         check_columns(columns, self._options)
         self._check_change(columns)
-        self._check_tags([column.name for column in columns])
+        self._check_tags(columns)
         self.detail["unrepeatable"] = unrepeatable(self._options.sql, has_fractions(columns))
         self.detail["keys"] = key_versions(
             [mask.secret for mask in self._options.masks.values() if mask.secret is not None],
