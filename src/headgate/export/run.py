@@ -206,9 +206,10 @@ class FileRun:
             ):
                 self._hold_since(chosen, seconds)
                 return chosen
-            # Expired before it was held: nothing was written of it yet.
+            # Expired before it was held, or an erasure has let it go: what was written is of other rows.
             for table in chosen:
                 self._release(table)
+            self._forget_written()
             self.detail.pop("tables")
         raise TransientError("The snapshots of its tables expire while they are taken.")
 
@@ -329,6 +330,14 @@ class FileRun:
             WrittenFile(name_in(file), file["rows"], FileFigures(file["bytes"], file["sha256"]))
             for file in files
         ]
+
+    def _forget_written(self) -> None:
+        """Files that an earlier try has written go, and what was recorded of them."""
+        if "file" in self.detail:
+            self._remove_written(self._around.destination(self._options))
+            for name in ("file", "rows", "bytes", "sha256", PARTS):
+                self.detail.pop(name, None)
+            self._note(RunState.RUNNING)
 
     def _remove_written(self, folder: Destination) -> None:
         """The files of this run that have got their names."""
