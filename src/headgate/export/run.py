@@ -304,12 +304,19 @@ class FileRun:
         check_columns(columns, self._options)
         self._check_change(columns)
         self._check_tags(columns)
-        self.detail["unrepeatable"] = unrepeatable(self._options.sql, has_fractions(columns))
+        self.detail["unrepeatable"] = unrepeatable(
+            self._options.sql, has_fractions(columns), self._fractions()
+        )
         self.detail["keys"] = key_versions(
             [mask.secret for mask in self._options.masks.values() if mask.secret is not None],
             self._around.secret,
         )
         return columns
+
+    def _fractions(self) -> frozenset[str]:
+        """Columns of the tables that are FLOAT or DOUBLE, or have such a field."""
+        columns = [column for state in self._states(self._chosen()) for column in state.columns]
+        return frozenset(column.name for column in columns if column.has_fractions)
 
     @property
     def _who(self) -> str:
