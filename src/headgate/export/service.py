@@ -49,6 +49,12 @@ class Scheduler:
                     # The others go on.
                     log.error("export %s is not scheduled: %s", record.name, error)
 
+    def look_at(self, name: str) -> None:
+        """Makes the runs of one export's schedule, if it is active."""
+        record = self._exports.get(name)
+        if record.desired == "active":
+            self._look_at(record)
+
     def _look_at(self, record: ExportRecord) -> None:
         options = parse_options(record.spec)
         zone = ZoneInfo(options.zone)

@@ -71,10 +71,13 @@ class Exports:
             ) from error
         return record
 
-    def change(self, name: str, spec: Mapping[str, Any]) -> ExportRecord:
-        """Another wish for an export that is there; runs that are made already stay as they are."""
+    def change(self, name: str, spec: Mapping[str, Any], begins: bool = False) -> ExportRecord:
+        """Another wish for an export that is there; runs that are made already stay as they are. `begins`:
+        its schedule is another one, which has missed nothing."""
         with self._engine.begin() as connection:
             self._update(connection, name, spec=dict(spec))
+            if begins:
+                self._update(connection, name, scheduled_until=self._clock())
             log_event(connection, subject(name), "changed", "by request")
         return self.get(name)
 
