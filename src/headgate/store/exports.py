@@ -175,6 +175,14 @@ class Exports:
         with reading(self._engine) as connection:
             return [_run(row) for row in connection.execute(query.where(wanted)).mappings()]
 
+    def untold(self, attempts: int) -> list[RunRecord]:
+        """The runs whose files are there, and of which not all could be told in so many attempts."""
+        query = sa.select(_runs).where(
+            _runs.c.state == RunState.WRITTEN.value, _runs.c.attempts >= attempts, _runs.c.reason != ""
+        )
+        with reading(self._engine) as connection:
+            return [_run(row) for row in connection.execute(query.order_by(_runs.c.created_at)).mappings()]
+
     # -- for what schedules and runs them
 
     def schedule(self, name: str, seen: float, until: float, slots: Iterable[Slot], left_out: int) -> bool:

@@ -64,6 +64,20 @@ def test_another_schedule_begins_when_it_is_said(client: TestClient, store: Stor
     assert client.put(f"{EXPORTS}/other", json=often).status_code == 404
 
 
+def test_whom_no_mail_reaches_is_seen_in_the_overview(client: TestClient, store: Store) -> None:
+    made(client)
+    run = client.post(f"{EXPORTS}/weekly/run").json()["id"]
+    exports = Exports(store.engine)
+    for tries in range(3):
+        assert exports.untold(3) == [], tries
+        assert exports.take("one", 60) is not None
+        assert exports.note(run, "one", RunState.WRITTEN, {})
+        assert exports.retry(run, "one", "The mail server does not answer.", 0.0)
+    assert [one.id for one in exports.untold(3)] == [run]
+    (need,) = [one for one in client.get("/api/v1/status").json()["attention"] if one["kind"] == "export"]
+    assert (need["name"], need["reason"]) == ("weekly", "The mail server does not answer.")
+
+
 def test_a_run_is_about_the_last_period_or_what_is_said(client: TestClient) -> None:
     made(client)
     last = client.post(f"{EXPORTS}/weekly/run").json()
