@@ -235,19 +235,30 @@ def check_mail(stack: Stack, run: dict[str, Any]) -> None:
         assert httpx.get(wrong, trust_env=False, verify=False).status_code == 401
 
 
-def test_what_is_masked_is_nowhere(world: Stack) -> None:
+def test_what_is_masked_is_nowhere(world: Stack, tmp_path: Path) -> None:
+    # Spark's own words would repeat the value that is no number.
+    failing = EXPORT | {"sql": "SELECT event_id, CAST(customer_id AS BIGINT) AS customer_id FROM clean_sales"}
+    failing |= {"columns": ["event_id", "customer_id"], "retries": 0}
+    (tmp_path / "failing.yaml").write_text(yaml.safe_dump(failing))
+    world.run("export", "create", "failing", "--definition", str(tmp_path / "failing.yaml"))
+    told = len(world.mails.taken)
+    failed = world.run("export", "run", "failing", code=1)
+    assert "The query fails at its rows: CAST_INVALID_INPUT" in failed.stderr
+    assert len(world.mails.taken) == told + 1
     customers = {record.value["customer"]["customer_id"] for record in Sales(SEED).records(200)}
     mails = {record.value["customer"]["contact"]["email"] for record in Sales(SEED).records(200)}
     places = [*(world.data / "exports").rglob("*"), *(world.data / "logs").glob("*.log")]
     texts = [path.read_bytes() for path in places if path.is_file()]
     texts += [content for _, content in world.mails.taken]
-    for asked in (["history", NAME], ["show", NAME], ["list"]):
+    texts += [failed.stderr.encode(), repr(world.store.events("export failing")).encode()]
+    for asked in (["history", NAME], ["show", NAME], ["history", "failing"], ["list"]):
         texts += [world.run("export", *asked, "--json").stdout.encode()]
     api, events = f"{world.runtime.api}/exports/{NAME}/runs", world.store.events(f"export {NAME}")
     texts += [httpx.get(api, trust_env=False, verify=False).content, repr(events).encode()]
     assert len(texts) > 12
     for canary in (*customers, *mails, PEPPER):
         assert not [text for text in texts if canary.encode() in text], canary
+    world.run("export", "remove", "failing")
 
 
 def test_a_column_that_is_personal_does_not_leave_unmasked(world: Stack) -> None:

@@ -41,6 +41,8 @@ class _Handler:
             return "451 try again later"
         content = envelope.content
         assert isinstance(content, bytes)
+        if self._server.most_bytes is not None and len(content) > self._server.most_bytes:
+            return "552 too large"
         self._server.taken.append((list(envelope.rcpt_tos), content))
         return "250 taken"
 
@@ -90,6 +92,7 @@ class MailServer:
         # What is answered to recipients that are not taken, and how many mails are put off.
         self.refusals: dict[str, str] = {}
         self.busy = 0
+        self.most_bytes: int | None = None
         self.certificate, key = make_certificate(folder)
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(self.certificate, key)

@@ -18,7 +18,7 @@ from headgate.adhoc.history import Ending, HistoryWriter
 from headgate.adhoc.lake import Lake, run_lake
 from headgate.adhoc.live import BATCH_ROWS, LiveQuery, StagedLiveQuery, run_live
 from headgate.adhoc.reading import Reading
-from headgate.adhoc.redaction import error_text
+from headgate.adhoc.redaction import condition_of, error_text
 from headgate.adhoc.results import Closed, Results
 from headgate.adhoc.snapshot import Snapshot
 from headgate.config import Statements as StatementSettings
@@ -369,6 +369,14 @@ def _meant(error: Exception, query: Query) -> Exception:
     """What Spark refuses, in its first words; the stack is in the log."""
     if isinstance(error, HeadgateError):
         return error
+    if query.asked.hides_rows:
+        # Spark's words may hold a value that could not be cast; so may the stack.
+        words = condition_of(_first_words(error)) or type(error).__name__
+        log.warning("query %s has failed: %s", query.id, words)
+        return StatementFailed(
+            f"The query fails at its rows: {words}.",
+            "Its values are not shown here: ask it by `headgate query`.",
+        )
     log.warning("query %s has failed", query.id, exc_info=error)
     if not isinstance(error, (PySparkException, Py4JJavaError)):
         return error
@@ -378,7 +386,7 @@ def _meant(error: Exception, query: Query) -> Exception:
     return InvalidRequest(line) if query.asked.kind in LAKE else StatementFailed(line)
 
 
-def _first_words(error: PySparkException | Py4JJavaError) -> str:
+def _first_words(error: Exception) -> str:
     """What Spark itself says, without who passed it on: `[CONDITION] …`, or else the first line."""
     texts = [str(error)]
     if isinstance(error, Py4JJavaError):

@@ -60,5 +60,11 @@ def error_text(error: Exception, shown: Exception) -> str:
     """
     if isinstance(error, HeadgateError):
         return error.message
-    condition = _CONDITION.search(str(shown))
-    return f"{type(shown).__name__}: {condition.group(1)}" if condition else type(shown).__name__
+    condition = condition_of(str(shown))
+    return f"{type(shown).__name__}: {condition}" if condition else type(shown).__name__
+
+
+def condition_of(text: str) -> str | None:
+    """The name of the condition that Spark's words begin with."""
+    found = _CONDITION.search(text)
+    return None if found is None else found.group(1)

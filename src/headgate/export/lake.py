@@ -33,6 +33,11 @@ class TableColumn:
     def is_nested(self) -> bool:
         return self.type.startswith("{")
 
+    @property
+    def has_fractions(self) -> bool:
+        """Whether it is FLOAT or DOUBLE, or may have such a field."""
+        return any(name in self.type for name in ("float", "double"))
+
 
 @dataclass(frozen=True)
 class SnapshotState:

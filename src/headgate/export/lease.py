@@ -50,16 +50,20 @@ class Lease:
         if self._stop.is_set():
             raise TransientError("Headgate is being stopped.")
 
-    def note(self, state: RunState, detail: Mapping[str, Any]) -> None:
-        if not self._exports.note(self._run.id, self._owner, state, detail):
+    def note(self, state: RunState, detail: Mapping[str, Any], reason: str = "") -> None:
+        if not self._exports.note(self._run.id, self._owner, state, detail, reason):
+            raise LeaseLost
+
+    def leave(self, detail: Mapping[str, Any], wait: float) -> None:
+        if not self._exports.leave(self._run.id, self._owner, detail, wait):
             raise LeaseLost
 
     def retry(self, reason: str, wait: float) -> None:
         if not self._exports.retry(self._run.id, self._owner, reason, wait):
             raise LeaseLost
 
-    def end(self, state: RunState, reason: str, detail: Mapping[str, Any]) -> None:
-        if not self._exports.end(self._run.id, self._owner, state, reason, detail):
+    def end(self, state: RunState, reason: str, detail: Mapping[str, Any], wait: float = 0.0) -> None:
+        if not self._exports.end(self._run.id, self._owner, state, reason, detail, wait):
             raise LeaseLost
 
     def release(self) -> None:

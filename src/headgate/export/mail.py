@@ -15,6 +15,7 @@ from headgate.export.names import content_type
 
 SECONDS = 30.0
 PERMANENT = 500
+TOO_LARGE = 552
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,17 @@ class Letter:
     warnings: Sequence[str] = ()
     links: Sequence[tuple[str, str]] = ()
     attachments: Sequence[tuple[str, bytes]] = ()
+
+
+class PutOff(OutsideUnavailable):
+    """The server has not taken the mail for `open_to`, and may later. It has refused `refused` for good;
+    all others have it."""
+
+    def __init__(self, open_to: Mapping[str, int], refused: Mapping[str, str]) -> None:
+        address, code = next(iter(open_to.items()))
+        super().__init__(f"The mail server does not take mail for {address} now ({code}).")
+        self.open_to = open_to
+        self.refused = refused
 
 
 def message_id(sender: str, what: str) -> str:
@@ -91,7 +103,7 @@ class Mailer:
 
     def send(self, letter: Letter, to: Sequence[str]) -> Mapping[str, str]:
         """What the server has refused for good, by recipient. All others have it, or an error is raised: then
-        it may have taken the mail nevertheless."""
+        it may have taken the mail nevertheless, but for OutsideRefused, which is about the mail itself."""
         message = message_of(letter, self.sender, to)
         try:
             with self._connected() as server:
@@ -102,6 +114,12 @@ class Mailer:
                 f"Check the secret '{self._smtp.secret}' that export.smtp.secret names.",
             ) from error
         except smtplib.SMTPResponseException as error:
+            if error.smtp_code == TOO_LARGE or (
+                isinstance(error, smtplib.SMTPDataError) and error.smtp_code >= PERMANENT
+            ):
+                raise OutsideRefused(
+                    f"The mail server refuses the mail ({error.smtp_code}): {_words(error.smtp_error)}."
+                ) from error
             raise OutsideUnavailable(
                 f"The mail server answered {error.smtp_code}: {_words(error.smtp_error)}.",
                 "The mail is sent again.",
@@ -138,10 +156,14 @@ class Mailer:
         except smtplib.SMTPRecipientsRefused as error:
             answers = error.recipients
         later = {address: code for address, (code, _) in answers.items() if code < PERMANENT}
-        if later and len(answers) == len(to):
-            address, code = next(iter(later.items()))
-            raise OutsideUnavailable(f"The mail server does not take mail for {address} now ({code}).")
-        return {address: f"{code} {_words(text)}" for address, (code, text) in answers.items()}
+        refused = {
+            address: f"{code} {_words(text)}"
+            for address, (code, text) in answers.items()
+            if address not in later
+        }
+        if later:
+            raise PutOff(later, refused)
+        return refused
 
 
 def _words(text: bytes | str) -> str:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from headgate.errors import HeadgateError, OutsideRefused
 from headgate.export import outlets
 from headgate.export.definition import ExportOptions, Mail
 from headgate.export.files import PARTS, files_of, name_in
 from headgate.export.links import Links
-from headgate.export.mail import Letter, Mailer, message_id
+from headgate.export.mail import Letter, Mailer, PutOff, message_id
 from headgate.export.manifest import moment
 from headgate.export.webhook import post
 from headgate.failpoints import failpoint
@@ -48,13 +49,9 @@ class Notifier:
     ) -> None:
         """`record` writes `detail` down, after each who was told."""
         told = detail.setdefault(TOLD, {})
-        if (mail := options.mail) is not None and (open_to := [to for to in mail.to if to not in told]):
-            letter = self._written_letter(run, options, mail, detail)
-            detail["message_id"] = letter.message_id
-            self._mail(letter, open_to, told, record)
-        self._post(run, options, "written", detail, told, record)
-        if open_outlets(options, told):
-            name = _named(detail)
+        name = _named(detail)
+
+        def announce() -> None:
             lines = [
                 f"The export {run.export} has made {name}, {detail['rows']} rows.",
                 *(f"Note: {warning}." for warning in detail["warnings"]),
@@ -62,22 +59,35 @@ class Notifier:
             ]
             self._announce(options, f"Export {run.export}: {name}", lines, told, record)
 
+        _each(
+            lambda: self._mail_written(run, options, detail, told, record),
+            lambda: self._post(run, options, "written", detail, told, record),
+            announce,
+        )
+
     def tell_failed(
         self, run: RunRecord, options: ExportOptions, reason: str, detail: dict[str, Any], record: Record
     ) -> None:
         told = detail.setdefault(TOLD_FAILURE, {})
-        mail = options.mail
-        if mail is not None and mail.failures and (open_to := [to for to in mail.to if to not in told]):
-            letter = Letter(
-                message_id(self._mailer.sender, f"{run.id}.failed"),
-                f"Export {run.export} has failed",
-                f"A run of the export {run.export} has failed, and is not tried again.",
-                [*_about(run, options), ("reason", reason)],
-            )
-            self._mail(letter, open_to, told, record)
-        self._post(run, options, "failed", {**detail, "reason": reason}, told, record)
-        lines = [f"{name}: {value}" for name, value in [*_about(run, options), ("reason", reason)]]
-        self._announce(options, f"Export {run.export} has failed", lines, told, record)
+        title = f"Export {run.export} has failed"
+        about = [*_about(run, options), ("reason", reason)]
+
+        def mail() -> None:
+            if open_to := open_failure_mails(options, detail):
+                letter = Letter(
+                    message_id(self._mailer.sender, f"{run.id}.failed"),
+                    title,
+                    f"A run of the export {run.export} has failed, and is not tried again.",
+                    about,
+                )
+                self._mail(letter, open_to, told, record)
+
+        lines = [f"{name}: {value}" for name, value in about]
+        _each(
+            mail,
+            lambda: self._post(run, options, "failed", {**detail, "reason": reason}, told, record),
+            lambda: self._announce(options, title, lines, told, record),
+        )
 
     def test(self, name: str, to: Sequence[str], token: str) -> Mapping[str, str]:
         """A mail that says that mails arrive; what was refused, by recipient."""
@@ -88,12 +98,44 @@ class Notifier:
         )
         return self._mailer.send(letter, to)
 
+    def _mail_written(
+        self,
+        run: RunRecord,
+        options: ExportOptions,
+        detail: dict[str, Any],
+        told: dict[str, str],
+        record: Record,
+    ) -> None:
+        mail, open_to = options.mail, open_mails(options, detail)
+        if mail is None or not open_to:
+            return
+        letter = self._written_letter(run, options, mail, detail)
+        detail["message_id"] = letter.message_id
+        try:
+            self._mail(letter, open_to, told, record)
+        except OutsideRefused:
+            if not letter.attachments:
+                raise
+            # A mail that is too large, or whose file the server does not like, has a link instead.
+            linked = self._written_letter(run, options, mail, detail, may_attach=False)
+            self._mail(linked, open_to, told, record)
+
     def _mail(self, letter: Letter, to: Sequence[str], told: dict[str, str], record: Record) -> None:
-        refused = self._mailer.send(letter, to)
+        put_off: PutOff | None = None
+        try:
+            refused = self._mailer.send(letter, to)
+        except PutOff as error:
+            put_off, refused = error, error.refused
         failpoint("export-mailed")
-        told |= {address: f"refused: {refused[address]}" if address in refused else SENT for address in to}
-        record()
+        answered = [address for address in to if put_off is None or address not in put_off.open_to]
+        told |= {
+            address: f"refused: {refused[address]}" if address in refused else SENT for address in answered
+        }
+        if answered:
+            record()
         failpoint("export-told")
+        if put_off is not None:
+            raise put_off
 
     def _post(
         self,
@@ -138,10 +180,15 @@ class Notifier:
             record()
 
     def _written_letter(
-        self, run: RunRecord, options: ExportOptions, mail: Mail, detail: Mapping[str, Any]
+        self,
+        run: RunRecord,
+        options: ExportOptions,
+        mail: Mail,
+        detail: Mapping[str, Any],
+        may_attach: bool = True,
     ) -> Letter:
         name, files = _named(detail), files_of(detail)
-        is_attached = detail["bytes"] <= mail.attach_up_to and len(files) <= MOST_ATTACHED
+        is_attached = may_attach and detail["bytes"] <= mail.attach_up_to and len(files) <= MOST_ATTACHED
         figures = [
             *_about(run, options),
             ("file", name),
@@ -178,6 +225,30 @@ def _named(detail: Mapping[str, Any]) -> str:
     files = files_of(detail)
     first = name_in(files[0])
     return first if len(files) == 1 else f"{len(files)} files, from {first}"
+
+
+def open_mails(options: ExportOptions, detail: Mapping[str, Any]) -> list[str]:
+    """The recipients that have not heard of a file yet."""
+    to = options.mail.to if options.mail is not None else []
+    return [address for address in to if address not in detail.get(TOLD, {})]
+
+
+def open_failure_mails(options: ExportOptions, detail: Mapping[str, Any]) -> list[str]:
+    """The recipients that have not heard of a failure yet."""
+    to = options.mail.to if options.mail is not None and options.mail.failures else []
+    return [address for address in to if address not in detail.get(TOLD_FAILURE, {})]
+
+
+def _each(*steps: Callable[[], None]) -> None:
+    """All of them, whichever fail; then the first failure."""
+    errors: list[HeadgateError] = []
+    for step in steps:
+        try:
+            step()
+        except HeadgateError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 def open_outlets(options: ExportOptions, told: Mapping[str, str]) -> list[str]:

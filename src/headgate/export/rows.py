@@ -55,7 +55,14 @@ class QueryRows:
         """`is_final`: a query that Spark does not understand is an error that stays; one that fails later may
         have failed for any reason."""
         address = self._address()
-        asked = Asked("lake", sql, zone=zone, form="arrow", caller=Caller(name, name, self._key))
+        asked = Asked(
+            "lake",
+            sql,
+            zone=zone,
+            form="arrow",
+            caller=Caller(name, name, self._key),
+            hides_rows=not is_final,
+        )
         limits = httpx.Timeout(ANSWER_SECONDS, read=None)
         try:
             with httpx.Client(

@@ -48,7 +48,7 @@ from headgate.export.sql import (
     unrepeatable,
     without_end,
 )
-from headgate.export.tags import personal_columns
+from headgate.export.tags import holders_of, personal_columns
 from headgate.failpoints import failpoint
 from headgate.model import EXPORT_TAG
 from headgate.store import RunRecord, RunState
@@ -206,9 +206,10 @@ class FileRun:
             ):
                 self._hold_since(chosen, seconds)
                 return chosen
-            # Expired before it was held: nothing was written of it yet.
+            # Expired before it was held, or an erasure has let it go: what was written is of other rows.
             for table in chosen:
                 self._release(table)
+            self._forget_written()
             self.detail.pop("tables")
         raise TransientError("The snapshots of its tables expire while they are taken.")
 
@@ -259,12 +260,14 @@ class FileRun:
             found[table] = relation(table, increment, now, before)
         return found
 
-    def _check_tags(self, columns: list[str]) -> None:
+    def _check_tags(self, columns: list[Column]) -> None:
         """What a table or a schema calls personal leaves masked."""
-        tagged = frozenset[str]().union(*map(self._around.personal, self._chosen()))
+        chosen = self._chosen()
+        tagged = frozenset[str]().union(*map(self._around.personal, chosen))
+        holders = holders_of(self._states(chosen), tagged)
         bare = [
             name
-            for name in personal_columns(self._options.sql, columns, tagged)
+            for name in personal_columns(self._bound, columns, tagged, holders)
             if name not in self._options.masks
         ]
         if bare:
@@ -273,6 +276,14 @@ class FileRun:
                 f"Its table or the schema of its topic calls {listed} personal, which would leave unmasked.",
                 "Name how it is hidden under `masks`, or take it out of the query.",
             )
+
+    def _states(self, chosen: Mapping[TableName, int]) -> list[SnapshotState]:
+        """What the tables are at their snapshots."""
+        states = [self._around.tables.state(table, snapshot) for table, snapshot in chosen.items()]
+        found = [state for state in states if state is not None]
+        if len(found) < len(states):
+            raise TransientError("The snapshots of its tables expire while they are taken.")
+        return found
 
     def _check_change(self, columns: list[Column]) -> None:
         """Rows of an upsert table say what became of them."""
@@ -292,13 +303,20 @@ class FileRun:
         columns = flat_columns(schema)
         check_columns(columns, self._options)
         self._check_change(columns)
-        self._check_tags([column.name for column in columns])
-        self.detail["unrepeatable"] = unrepeatable(self._options.sql, has_fractions(columns))
+        self._check_tags(columns)
+        self.detail["unrepeatable"] = unrepeatable(
+            self._options.sql, has_fractions(columns), self._fractions()
+        )
         self.detail["keys"] = key_versions(
             [mask.secret for mask in self._options.masks.values() if mask.secret is not None],
             self._around.secret,
         )
         return columns
+
+    def _fractions(self) -> frozenset[str]:
+        """Columns of the tables that are FLOAT or DOUBLE, or have such a field."""
+        columns = [column for state in self._states(self._chosen()) for column in state.columns]
+        return frozenset(column.name for column in columns if column.has_fractions)
 
     @property
     def _who(self) -> str:
@@ -319,6 +337,14 @@ class FileRun:
             WrittenFile(name_in(file), file["rows"], FileFigures(file["bytes"], file["sha256"]))
             for file in files
         ]
+
+    def _forget_written(self) -> None:
+        """Files that an earlier try has written go, and what was recorded of them."""
+        if "file" in self.detail:
+            self._remove_written(self._around.destination(self._options))
+            for name in ("file", "rows", "bytes", "sha256", PARTS):
+                self.detail.pop(name, None)
+            self._note(RunState.RUNNING)
 
     def _remove_written(self, folder: Destination) -> None:
         """The files of this run that have got their names."""

@@ -7,18 +7,19 @@ import uuid
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from headgate.backoff import Backoff
 from headgate.errors import AlreadyExists, HeadgateError, InvalidRequest
 from headgate.export.definition import ExportOptions, parse_options
 from headgate.export.lease import LEASE_SECONDS, Lease, LeaseLost
-from headgate.export.notify import Notifier
+from headgate.export.notify import Notifier, open_failure_mails, open_mails
 from headgate.export.prune import prune
 from headgate.export.run import FileRun, Surroundings
 from headgate.export.schedule import bounds, times
 from headgate.store import ExportRecord, Exports, RunRecord, RunState
-from headgate.store.export_records import Slot
+from headgate.store.export_records import NOT_TOLD, Slot
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,12 @@ class Scheduler:
                 except HeadgateError as error:
                     # The others go on.
                     log.error("export %s is not scheduled: %s", record.name, error)
+
+    def look_at(self, name: str) -> None:
+        """Makes the runs of one export's schedule, if it is active."""
+        record = self._exports.get(name)
+        if record.desired == "active":
+            self._look_at(record)
 
     def _look_at(self, record: ExportRecord) -> None:
         options = parse_options(record.spec)
@@ -106,6 +113,9 @@ class Worker:
 
     def _carry_out(self, run: RunRecord, lease: Lease) -> None:
         options = parse_options(run.spec)
+        if run.state is RunState.FAILED:
+            self._tell_again(run, options, lease)
+            return
         file_run = FileRun(run, options, self._around, lease)
         detail = file_run.detail
         state = run.state
@@ -138,7 +148,13 @@ class Worker:
             log.error("run %s of export %s failed", run.id, run.export, exc_info=error)
         reason = str(error) if isinstance(error, HeadgateError) else f"{type(error).__name__}, see the log"
         is_final = isinstance(error, FINAL) and state is not RunState.WRITTEN
-        if not is_final and run.attempts < options.retries:
+        # A mail is given to its server however long that takes.
+        is_unmailed = (
+            state is RunState.WRITTEN
+            and isinstance(error, HeadgateError)
+            and bool(open_mails(options, file_run.detail))
+        )
+        if is_unmailed or (not is_final and run.attempts < options.retries):
             lease.retry(reason, self._backoff.after(run.attempts + 1))
             return
         if state is RunState.WRITTEN:
@@ -146,11 +162,36 @@ class Worker:
         else:
             file_run.give_up()
         detail = file_run.detail
+        wait = self._tell_failed(run, options, reason, detail, lambda: lease.note(state, detail))
+        lease.end(RunState.FAILED, reason, detail, wait)
+
+    def _tell_again(self, run: RunRecord, options: ExportOptions, lease: Lease) -> None:
+        """Those who do not know yet that a run has failed."""
+        detail = dict(run.detail)
+        wait = self._tell_failed(
+            run, options, run.reason, detail, lambda: lease.note(RunState.FAILED, detail, run.reason)
+        )
+        lease.leave(detail, wait)
+
+    def _tell_failed(
+        self,
+        run: RunRecord,
+        options: ExportOptions,
+        reason: str,
+        detail: dict[str, Any],
+        record: Callable[[], None],
+    ) -> float:
+        """Seconds after which those are told who cannot be now: by mail however long that takes."""
+        tellings = detail["tellings"] = int(detail.get("tellings", 0)) + 1
         try:
-            self._notifier.tell_failed(run, options, reason, detail, lambda: lease.note(state, detail))
+            self._notifier.tell_failed(run, options, reason, detail, record)
         except HeadgateError as told:
-            detail["not_told"] = str(told)
-        lease.end(RunState.FAILED, reason, detail)
+            log.warning("of the failure of run %s not all know: %s", run.id, told)
+            if open_failure_mails(options, detail) or tellings <= options.retries:
+                detail[NOT_TOLD] = str(told)
+                return self._backoff.after(tellings)
+        detail.pop(NOT_TOLD, None)
+        return 0.0
 
 
 class ExportService:

@@ -4,7 +4,7 @@ Text that Spark is to run is edited at its tokens, never printed from a tree. `:
 literals of moments that Headgate has computed: nothing that anybody has written is put into a query.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -22,11 +22,15 @@ PARAMETERS = ("from", "to")
 # Another answer each time that they are asked.
 VOLATILE = frozenset(
     (
+        "aes_encrypt",
         "curdate",
         "current_date",
         "current_time",
         "current_timestamp",
+        "input_file_block_length",
+        "input_file_block_start",
         "input_file_name",
+        "java_method",
         "localtimestamp",
         "monotonically_increasing_id",
         "now",
@@ -34,8 +38,10 @@ VOLATILE = frozenset(
         "randn",
         "random",
         "randstr",
+        "reflect",
         "shuffle",
         "spark_partition_id",
+        "try_reflect",
         "uniform",
         "unix_timestamp",
         "uuid",
@@ -57,6 +63,8 @@ ORDERED = frozenset(
         "last_value",
         "lead",
         "listagg",
+        "max_by",
+        "min_by",
         "mode",
         "nth_value",
         "ntile",
@@ -87,6 +95,12 @@ SUMMING = frozenset(
         "variance",
     )
 )
+# They need no parentheses.
+_BARE = frozenset({"current_date", "current_time", "current_timestamp", "localtimestamp"})
+# Texts that are another time each day, where they are taken for one.
+_TODAY = frozenset({"now", "today", "tomorrow", "yesterday"})
+_TIMES = ("DATE", "TIMESTAMP")
+_FRACTIONS = frozenset({"DOUBLE", "FLOAT", "REAL"})
 _NO_TABLE = (TokenType.VALUES, TokenType.LATERAL)
 _BEFORE_PATH = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_BRACKET, TokenType.R_PAREN})
 _ROWS = "`$rows`"
@@ -203,14 +217,17 @@ def rows_query(text: str, columns: Sequence[tuple[Sequence[str], str]], order: S
     return f"SELECT {selected} FROM (\n{text}\n) AS {_ROWS} ORDER BY {ordered}"
 
 
-def unrepeatable(text: str, has_fractions: bool) -> list[str]:
-    """Why a query may give other rows when it is asked again. `has_fractions`: it gives FLOAT or DOUBLE."""
+def unrepeatable(text: str, has_fractions: bool, fractions: Set[str] = frozenset()) -> list[str]:
+    """Why a query may give other rows when it is asked again. `has_fractions`: it gives FLOAT or DOUBLE;
+    `fractions` are columns of its tables that are, which it may sum and give as something else."""
     tokens = _tokens(_bound(text, lambda _: "NULL"))
     called = {
         token.text.lower()
         for place, token in enumerate(tokens)
-        if _is_call(tokens, place) or token.text.lower() in ("current_date", "current_timestamp")
+        if _is_call(tokens, place) or token.text.lower() in _BARE
     }
+    words = {token.text.upper() for token in tokens}
+    has_fractions = has_fractions or not words.isdisjoint(_FRACTIONS | {name.upper() for name in fractions})
     reasons = [f"{name.upper()} gives another value each time" for name in sorted(called & VOLATILE)]
     reasons += [f"{name.upper()} depends on the order of rows" for name in sorted(called & ORDERED)]
     if has_fractions:
@@ -218,8 +235,11 @@ def unrepeatable(text: str, has_fractions: bool) -> list[str]:
             f"{name.upper()} of binary fractions depends on the order of rows"
             for name in sorted(called & SUMMING)
         ]
-    words = {token.text.upper() for token in tokens}
-    if any(token.token_type == TokenType.LIMIT for token in tokens):
+    if any(_is_today(tokens, place) for place in range(len(tokens))):
+        reasons.append("a time like 'now' or 'today' is another each time")
+    if any(_is_frame_of_rows(tokens, place) for place in range(len(tokens) - 1)):
+        reasons.append("a frame of ROWS depends on the order of rows that are equal in its order")
+    if any(token.token_type in (TokenType.LIMIT, TokenType.OFFSET) for token in tokens):
         reasons.append("LIMIT takes any of rows that are equal in its order")
     if "TABLESAMPLE" in words:
         reasons.append("TABLESAMPLE takes other rows each time")
@@ -229,6 +249,23 @@ def unrepeatable(text: str, has_fractions: bool) -> list[str]:
 def _is_call(tokens: Sequence[Token], place: int) -> bool:
     after = tokens[place + 1].token_type if place + 1 < len(tokens) else None
     return after == TokenType.L_PAREN and tokens[place].token_type != TokenType.IDENTIFIER
+
+
+def _is_today(tokens: Sequence[Token], place: int) -> bool:
+    """Whether a text is a moment of its own: `TIMESTAMP 'now'`, `CAST('today' AS DATE)`, `'now'::DATE`."""
+    token = tokens[place]
+    if token.token_type != TokenType.STRING or token.text.strip().lower() not in _TODAY:
+        return False
+    around = [*tokens[max(0, place - 1) : place], *tokens[place + 1 : place + 3]]
+    return any(one.text.upper().startswith(_TIMES) for one in around)
+
+
+def _is_frame_of_rows(tokens: Sequence[Token], place: int) -> bool:
+    after = tokens[place + 1]
+    is_bound = (
+        after.text.upper() in ("BETWEEN", "UNBOUNDED", "CURRENT") or after.token_type == TokenType.NUMBER
+    )
+    return tokens[place].text.upper() == "ROWS" and is_bound
 
 
 def _tokens(text: str) -> Sequence[Token]:

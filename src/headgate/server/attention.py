@@ -159,6 +159,16 @@ def _catalog(standing: CatalogStanding, rights: TopicRights | None) -> Iterator[
 
 
 def _export(standing: ExportStanding) -> Iterator[dict[str, Any]]:
+    if (untold := standing.untold) is not None:
+        yield {
+            "kind": "export",
+            "name": standing.name,
+            "state": untold.state.value,
+            "since": untold.started_at,
+            "reason": untold.reason,
+            "remedy": "Its file is there, and not all know: mend what the reason names. It is tried again.",
+            "action": None,
+        }
     run = standing.last
     if run is None or run.state is not RunState.FAILED:
         return

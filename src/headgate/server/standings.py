@@ -37,14 +37,20 @@ class CatalogStanding:
     tables: Mapping[str, int]
 
 
+# Of a run: so many tries to tell of its file are one that somebody should know of.
+MANY_TELLINGS = 3
+
+
 @dataclass(frozen=True)
 class ExportStanding:
-    """An export, with how many runs stand how, and the one that ended last."""
+    """An export, with how many runs stand how, and the one that ended last. `untold`: the first of whose file
+    not all know after some tries."""
 
     name: str
     paused: bool
     runs: Mapping[str, int]
     last: RunRecord | None
+    untold: RunRecord | None = None
 
 
 @dataclass(frozen=True)
@@ -100,12 +106,14 @@ class StandingsReader:
             return ()
         counts = Counter({(name, state): count for name, state, count in self._exports.counts()})
         last = {run.export: run for run in self._exports.newest(ENDED)}
+        untold = {run.export: run for run in reversed(self._exports.untold(MANY_TELLINGS))}
         return tuple(
             ExportStanding(
                 one.name,
                 one.desired == "paused",
                 {state.value: counts[one.name, state.value] for state in RunState},
                 last.get(one.name),
+                untold.get(one.name),
             )
             for one in records
         )

@@ -41,7 +41,7 @@ class Caller:
 @dataclass(frozen=True)
 class Asked:
     """`tables` are those that the query names, as they are now; `changes` what is compared, of `changes`;
-    `form` is that of the rows."""
+    `form` is that of the rows; `hides_rows`: what fails is said without values of rows."""
 
     kind: Kind
     sql: str
@@ -55,6 +55,7 @@ class Asked:
     caller: Caller | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
     form: Form = "json"
+    hides_rows: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

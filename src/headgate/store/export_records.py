@@ -17,6 +17,8 @@ class RunState(StrEnum):
 
 
 ERASED = "rows that it has read were erased"
+# In a run's detail: why not all know of its failure yet.
+NOT_TOLD = "not_told"
 OPEN = (RunState.WAITING, RunState.RUNNING, RunState.WRITTEN)
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from headgate.errors import AlreadyExists, InvalidRequest, NotFound
 from headgate.store.database import reading
-from headgate.store.export_records import ERASED, OPEN, ExportRecord, RunRecord, RunState, Slot
+from headgate.store.export_records import ERASED, NOT_TOLD, OPEN, ExportRecord, RunRecord, RunState, Slot
 from headgate.store.store import log_event
 
 _metadata = sa.MetaData()
@@ -71,10 +71,13 @@ class Exports:
             ) from error
         return record
 
-    def change(self, name: str, spec: Mapping[str, Any]) -> ExportRecord:
-        """Another wish for an export that is there; runs that are made already stay as they are."""
+    def change(self, name: str, spec: Mapping[str, Any], begins: bool = False) -> ExportRecord:
+        """Another wish for an export that is there; runs that are made already stay as they are. `begins`:
+        its schedule is another one, which has missed nothing."""
         with self._engine.begin() as connection:
             self._update(connection, name, spec=dict(spec))
+            if begins:
+                self._update(connection, name, scheduled_until=self._clock())
             log_event(connection, subject(name), "changed", "by request")
         return self.get(name)
 
@@ -172,6 +175,14 @@ class Exports:
         with reading(self._engine) as connection:
             return [_run(row) for row in connection.execute(query.where(wanted)).mappings()]
 
+    def untold(self, attempts: int) -> list[RunRecord]:
+        """The runs whose files are there, and of which not all could be told in so many attempts."""
+        query = sa.select(_runs).where(
+            _runs.c.state == RunState.WRITTEN.value, _runs.c.attempts >= attempts, _runs.c.reason != ""
+        )
+        with reading(self._engine) as connection:
+            return [_run(row) for row in connection.execute(query.order_by(_runs.c.created_at)).mappings()]
+
     # -- for what schedules and runs them
 
     def schedule(self, name: str, seen: float, until: float, slots: Iterable[Slot], left_out: int) -> bool:
@@ -195,7 +206,8 @@ class Exports:
         return True
 
     def take(self, owner: str, seconds: float) -> RunRecord | None:
-        """The oldest run that waits, its lease taken; of an export one runs at a time."""
+        """The oldest run that waits, its lease taken; of an export one runs at a time. Also one that has
+        failed, while not all know of it."""
         now = self._clock()
         others = _runs.alias("others")
         busy = (
@@ -210,7 +222,8 @@ class Exports:
         )
         query = (
             sa.select(_runs)
-            .where(_runs.c.state.in_([state.value for state in OPEN]), _runs.c.retry_at <= now, ~busy)
+            .where(sa.or_(_runs.c.state.in_([state.value for state in OPEN]), _is_untold()))
+            .where(_runs.c.retry_at <= now, ~busy)
             .where(~_is_behind_another())
             .where(sa.or_(_runs.c.owner.is_(None), _runs.c.leased_until <= now))
             .order_by(_runs.c.period_end, _runs.c.created_at)
@@ -230,9 +243,16 @@ class Exports:
         """The lease for longer; False when it is another's, or the run is gone."""
         return self._put(run_id, owner, leased_until=self._clock() + seconds)
 
-    def note(self, run_id: str, owner: str, state: RunState, detail: Mapping[str, Any]) -> bool:
+    def note(
+        self, run_id: str, owner: str, state: RunState, detail: Mapping[str, Any], reason: str = ""
+    ) -> bool:
         """How far a run has come; False when the lease is lost."""
-        return self._put(run_id, owner, state=state.value, reason="", detail=dict(detail))
+        return self._put(run_id, owner, state=state.value, reason=reason, detail=dict(detail))
+
+    def leave(self, run_id: str, owner: str, detail: Mapping[str, Any], wait: float) -> bool:
+        """The lease of a run that has ended goes; those who do not know of its failure are told in so many
+        seconds."""
+        return self._put(run_id, owner, detail=dict(detail), retry_at=self._clock() + wait, owner=None)
 
     def retry(self, run_id: str, owner: str, reason: str, wait: float) -> bool:
         """It has failed, and is tried again in so many seconds: the lease ends."""
@@ -246,12 +266,22 @@ class Exports:
             log_event(connection, subject(export), "tried again", f"run {run_id}: {reason}")
         return True
 
-    def end(self, run_id: str, owner: str, state: RunState, reason: str, detail: Mapping[str, Any]) -> bool:
-        """The last word on a run."""
-        values = {"state": state.value, "reason": reason, "detail": dict(detail), "owner": None}
+    def end(
+        self,
+        run_id: str,
+        owner: str,
+        state: RunState,
+        reason: str,
+        detail: Mapping[str, Any],
+        wait: float = 0.0,
+    ) -> bool:
+        """The last word on a run. `wait`: seconds after which those are told who do not know."""
+        values: dict[str, Any] = {"state": state.value, "reason": reason, "owner": None}
         mine = sa.and_(_runs.c.id == run_id, _runs.c.owner == owner)
         with self._engine.begin() as connection:
-            update = _runs.update().where(mine).values(**values, ended_at=self._clock())
+            now = self._clock()
+            values["detail"] = self._still_erased(connection, run_id, detail)
+            update = _runs.update().where(mine).values(**values, ended_at=now, retry_at=now + wait)
             if not connection.execute(update).rowcount:
                 return False
             export = connection.scalar(sa.select(_runs.c.export).where(_runs.c.id == run_id))
@@ -298,13 +328,24 @@ class Exports:
     def _detail(self, connection: Connection, run_id: str) -> Mapping[str, Any]:
         return connection.scalar(sa.select(_runs.c.detail).where(_runs.c.id == run_id)) or {}
 
+    def _still_erased(
+        self, connection: Connection, run_id: str, detail: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """What its process knows of a run, which may not know of an erasure meanwhile."""
+        reasons = detail.get("unrepeatable", [])
+        if ERASED in reasons or ERASED not in self._detail(connection, run_id).get("unrepeatable", []):
+            return detail
+        return {**detail, "unrepeatable": [*reasons, ERASED]}
+
     def _change_detail(self, connection: Connection, run_id: str, **fields: Any) -> None:
         detail = {**self._detail(connection, run_id), **fields}
         connection.execute(_runs.update().where(_runs.c.id == run_id).values(detail=detail))
 
-    def _put(self, run_id: str, owner: str, **values: Any) -> bool:
-        mine = sa.and_(_runs.c.id == run_id, _runs.c.owner == owner)
+    def _put(self, run_id: str, by: str, /, **values: Any) -> bool:
+        mine = sa.and_(_runs.c.id == run_id, _runs.c.owner == by)
         with self._engine.begin() as connection:
+            if "detail" in values:
+                values["detail"] = self._still_erased(connection, run_id, values["detail"])
             return bool(connection.execute(_runs.update().where(mine).values(**values)).rowcount)
 
     def _update(self, connection: Connection, name: str, **values: Any) -> RowMapping:
@@ -346,8 +387,14 @@ class Exports:
         return run_id
 
 
+def _is_untold() -> sa.ColumnElement[bool]:
+    """Whether a run has failed, and not all know of it."""
+    not_told = _runs.c.detail[NOT_TOLD].as_string().is_not(None)
+    return sa.and_(_runs.c.state == RunState.FAILED.value, not_told)
+
+
 def _is_behind_another() -> sa.ColumnElement[bool]:
-    """Whether a run of an incremental export waits for one that has begun: at its end it begins."""
+    """Whether a run of an incremental export waits for one that has begun: behind its file it begins."""
     begun = _runs.alias("begun")
     has_begun = (
         sa.select(begun.c.id)
@@ -355,7 +402,7 @@ def _is_behind_another() -> sa.ColumnElement[bool]:
             begun.c.export == _runs.c.export,
             begun.c.id != _runs.c.id,
             begun.c.started_at.is_not(None),
-            begun.c.state.in_([state.value for state in OPEN]),
+            begun.c.state.in_([RunState.WAITING.value, RunState.RUNNING.value]),
         )
         .exists()
     )

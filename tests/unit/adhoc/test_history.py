@@ -9,8 +9,9 @@ from pyspark.errors import PySparkException
 from sqlalchemy.exc import OperationalError
 
 from headgate.adhoc.history import Ending, HistoryWriter
-from headgate.adhoc.queries import _first_words
+from headgate.adhoc.queries import Query, _first_words, _meant
 from headgate.adhoc.redaction import error_text, redact_sql
+from headgate.adhoc.results import Results
 from headgate.config import Settings
 from headgate.errors import InvalidRequest, LimitReached
 from headgate.statements.asking import Asked, Caller
@@ -112,6 +113,16 @@ def test_an_error_is_kept_without_values_of_rows() -> None:
     assert error_text(ValueError("'Ada'"), ValueError("'Ada'")) == "ValueError"
     reached = LimitReached("Too much.", "Raise it.")
     assert error_text(reached, reached) == "Too much."
+
+
+def test_who_wants_no_values_is_told_none_and_none_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    error = PySparkException("[CAST_INVALID_INPUT] The value 'Ada Lovelace' cannot be cast to INT.")
+    for failed, said in ((error, "CAST_INVALID_INPUT"), (ValueError("'Ada Lovelace'"), "ValueError")):
+        hiding = Query("q1", Asked("lake", "SELECT 1", hides_rows=True), Results())
+        assert str(_meant(failed, hiding)).startswith(f"The query fails at its rows: {said}. ")
+    assert "Ada" not in caplog.text
+    assert "CAST_INVALID_INPUT" in caplog.text
+    assert "Ada Lovelace" in str(_meant(error, Query("q2", Asked("lake", "SELECT 1"), Results())))
 
 
 @pytest.mark.parametrize(

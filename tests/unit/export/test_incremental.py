@@ -68,6 +68,18 @@ def test_a_run_that_fails_leaves_its_rows_to_the_next(place: Place) -> None:
     assert increment_of(place, third) == (2, 7, 11, True)
 
 
+def test_a_run_whose_mail_waits_holds_none_up(place: Place) -> None:
+    first = ask(place, mail={"to": ["a@example.org"]})
+    place.mails.busy = 1
+    place.work()
+    assert place.exports.run(first.id).state is RunState.WRITTEN
+    commit(place, 9)
+    second = place.again()
+    place.work(2)
+    assert increment_of(place, second) == (2, 7, 9, True)
+    assert {run.state for run in place.exports.runs()} == {RunState.DONE}
+
+
 def test_a_run_that_is_tried_again_goes_before_later_ones(place: Place) -> None:
     place.rows.errors = [(0, ServerUnavailable("The query driver was cut off."))]
     first = ask(place)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from headgate.config import Smtp, load_settings
-from headgate.errors import ConfigError, OutsideUnavailable
-from headgate.export.mail import Letter, Mailer
+from headgate.errors import ConfigError, OutsideRefused, OutsideUnavailable
+from headgate.export.mail import Letter, Mailer, PutOff
 from tests.support.mails import PASSWORD, SENDER, MailServer
 
 TO = ["a@example.org", "b@example.org"]
@@ -69,6 +69,12 @@ def test_who_is_refused_for_good_is_named_and_the_others_get_it(tmp_path: Path) 
         refused = Mailer(smtp_of(server), lambda _: PASSWORD).send(LETTER, TO)
         assert refused == {TO[0]: "550 nobody here"}
         assert [recipients for recipients, _ in server.taken] == [[TO[1]]]
+        # Put off for one: the other has it, and no word of it is lost.
+        server.refusals = {TO[0]: "450 greylisted"}
+        with pytest.raises(PutOff, match=f"for {TO[0]} now") as raised:
+            Mailer(smtp_of(server), lambda _: PASSWORD).send(LETTER, TO)
+        assert (raised.value.open_to, raised.value.refused) == ({TO[0]: 450}, {})
+        assert [recipients for recipients, _ in server.taken] == [[TO[1]], [TO[1]]]
         server.refusals = dict.fromkeys(TO, "450 later")
         with pytest.raises(OutsideUnavailable, match="now"):
             Mailer(smtp_of(server), lambda _: PASSWORD).send(LETTER, TO)
@@ -82,6 +88,13 @@ def test_a_mail_that_is_put_off_is_an_error(tmp_path: Path) -> None:
             mailer.send(LETTER, TO)
         assert mailer.send(LETTER, TO) == {}
         assert len(server.taken) == 1
+
+
+def test_a_mail_that_is_refused_itself_is_told_from_one_that_is_put_off(tmp_path: Path) -> None:
+    with MailServer(tmp_path) as server:
+        server.most_bytes = 100
+        with pytest.raises(OutsideRefused, match="552"):
+            Mailer(smtp_of(server), lambda _: PASSWORD).send(LETTER, TO)
 
 
 def test_without_a_server_the_setting_is_named() -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from headgate.config import Settings, load_settings
@@ -25,9 +26,12 @@ from headgate.storage import Place as StoragePlace
 from headgate.storage import Storages
 from headgate.storage.aws import s3_client
 from headgate.store import Exports, RunRecord, RunState, Store
+from headgate.store.export_records import ERASED
 from tests.support.mails import PASSWORD, MailServer
 from tests.unit.export.lake import SALES, MemoryRows, MemoryTables
+from tests.unit.export.test_webhook import Receiver, receiver
 
+__all__ = ["receiver"]
 KEY = "a key of masks"
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC).timestamp()
 SPEC: dict[str, Any] = {
@@ -185,6 +189,48 @@ def test_a_run_that_is_broken_off_at_a_step_goes_on_to_one_file(
     assert len(place.mails.taken) == 1
 
 
+@pytest.mark.parametrize("said", [{}, {"part_bytes": 50}])
+def test_a_file_of_snapshots_that_are_gone_is_not_taken_for_one_of_those_chosen_now(
+    place: Place, said: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = place.ask(**said)
+
+    def die(name: str) -> None:
+        if name == "export-moved":
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(run_module, "failpoint", die)
+        with pytest.raises(Killed):
+            place.worker().work()
+    # An erasure takes the tag and the snapshot away.
+    place.tables.tags.clear()
+    place.tables.there = {8}
+    place.tables.current[SALES] = 8
+    place.rows.rows = place.rows.rows[:4]
+    place.work()
+    done = place.exports.run(run.id)
+    assert (done.state, done.detail["rows"]) == (RunState.DONE, 4)
+    manifest = json.loads(Path(str(place.root / done.detail["manifest"])).read_text())
+    assert (manifest["snapshots"], manifest["file"]["rows"]) == ({"local.sales": "8"}, 4)
+    files = [path for path in place.root.iterdir() if path.name != done.detail["manifest"]]
+    assert b"".join(path.read_bytes() for path in files).count(b"Delft") == 4
+
+
+def test_a_run_that_goes_on_during_an_erasure_stays_marked(place: Place) -> None:
+    run = place.ask()
+    batches = place.rows._batches
+
+    def erased() -> Iterator[pa.RecordBatch]:
+        place.exports.note_erasure([run.id])
+        yield from batches()
+
+    place.rows._batches = erased  # type: ignore[method-assign]
+    place.work()
+    done = place.exports.run(run.id)
+    assert (done.state, done.detail["unrepeatable"]) == (RunState.DONE, [ERASED])
+
+
 def test_a_mail_whose_record_was_lost_is_sent_again_under_the_same_id(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,6 +340,60 @@ def test_who_was_told_is_not_told_again(place: Place) -> None:
     done = place.exports.run(run.id)
     assert done.state is RunState.DONE
     assert done.detail["told"] == {"a@example.org": "refused: 550 nobody here", "b@example.org": "sent"}
+
+
+def test_who_is_put_off_gets_the_mail_later_and_the_others_once(place: Place) -> None:
+    run = place.ask()
+    place.mails.refusals = {"a@example.org": "450 greylisted"}
+    place.work()
+    assert place.exports.run(run.id).detail["told"] == {"b@example.org": "sent"}
+    place.mails.refusals = {}
+    place.work()
+    done = place.exports.run(run.id)
+    assert (done.state, set(done.detail["told"])) == (RunState.DONE, {"a@example.org", "b@example.org"})
+    assert [recipients for recipients, _ in place.mails.taken] == [["b@example.org"], ["a@example.org"]]
+    assert len({mail["Message-ID"] for mail in place.mails.mails}) == 1
+
+
+def test_a_mail_is_sent_however_long_its_server_takes_none(place: Place, receiver: Receiver) -> None:
+    url = f"http://127.0.0.1:{receiver.server_port}/hook"
+    run = place.ask(webhook={"url": url, "secret": "key"})
+    place.mails.busy = 6
+    place.work(6)
+    waiting = place.exports.run(run.id)
+    assert (waiting.state, "451" in waiting.reason) == (RunState.WRITTEN, True)
+    assert len(receiver.posted) == 1, "others are told meanwhile"
+    place.work()
+    done = place.exports.run(run.id)
+    assert (done.state, len(place.mails.taken), len(receiver.posted)) == (RunState.DONE, 1, 1)
+
+
+def test_a_failure_is_told_however_long_the_mail_server_takes_none(place: Place) -> None:
+    run = place.ask(masks={}, strict=True)
+    place.mails.busy = 4
+    place.work()
+    failed = place.exports.run(run.id)
+    assert (failed.state, failed.ended_at) == (RunState.FAILED, place.clock.now)
+    place.work(4)
+    told = place.exports.run(run.id)
+    assert (told.state, told.reason, told.ended_at) == (RunState.FAILED, failed.reason, failed.ended_at)
+    assert "by its name" in told.reason
+    (mail,) = place.mails.mails
+    assert mail["Message-ID"] == f"<headgate-export-{run.id}.failed@headgate.example>"
+    assert not place.worker().work(), "all know"
+
+
+def test_a_mail_that_is_too_large_for_the_server_has_a_link(place: Place) -> None:
+    place.rows.rows = [{"id": number, "mail": None, "town": "x" * 100} for number in range(500)]
+    run = place.ask()
+    place.mails.most_bytes = 20_000
+    place.work()
+    assert place.exports.run(run.id).state is RunState.DONE
+    (mail,) = place.mails.mails
+    text = mail.get_body(("plain",))
+    assert text is not None
+    assert "https://h.example/exports/files/" in text.get_content()
+    assert not list(mail.iter_attachments())
 
 
 def test_a_run_is_one_workers_and_an_export_has_one_at_a_time(place: Place) -> None:

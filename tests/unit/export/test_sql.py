@@ -142,5 +142,22 @@ def test_why_a_run_cannot_be_repeated_is_said() -> None:
     assert unrepeatable("SELECT `rand`, sum(a) FROM t WHERE at < :to", has_fractions=False) == []
     (reason,) = unrepeatable("SELECT sum(a) FROM t", has_fractions=True)
     assert "SUM of binary fractions" in reason
+    # What is summed may leave as something else.
+    as_text = "SELECT CAST(round(sum(Weight), 2) AS STRING) AS w FROM t"
+    assert unrepeatable(as_text, has_fractions=False) == []
+    assert unrepeatable(as_text, False, frozenset({"weight"})) == [reason]
+    assert unrepeatable("SELECT string(sum(CAST(a AS DOUBLE))) FROM t", has_fractions=False) == [reason]
+    framed = "SELECT sum(a) OVER (ORDER BY b ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS r, rows FROM t"
+    for text, said in (
+        (framed, "frame of ROWS"),
+        ("SELECT a FROM t WHERE at < TIMESTAMP 'now'", "'now'"),
+        ("SELECT a FROM t WHERE at < CAST(' Today' AS DATE)", "'now'"),
+        ("SELECT localtimestamp AS l FROM t", "LOCALTIMESTAMP"),
+        ("SELECT max_by(a, b) AS m FROM t", "MAX_BY"),
+        ("SELECT a FROM t ORDER BY a LIMIT 3 OFFSET 2", "LIMIT"),
+    ):
+        (why,) = unrepeatable(text, has_fractions=False)
+        assert said in why
+    assert unrepeatable("SELECT rows FROM t WHERE word = 'today' AND d < DATE '2026-01-01'", False) == []
     found = unrepeatable("SELECT uuid(), current_date, first(a) FROM t LIMIT 5", has_fractions=False)
     assert [one.split()[0] for one in found] == ["CURRENT_DATE", "UUID", "FIRST", "LIMIT"]

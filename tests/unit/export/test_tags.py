@@ -1,14 +1,19 @@
 """What schemas tag as personal leaves masked, under its own name or another."""
 
 import json
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from headgate.config import Settings
-from headgate.export.sql import TableName
-from headgate.export.tags import TAGS, personal_columns, personal_fields, tagged_fields
+from headgate.export.columns import Column
+from headgate.export.lake import SnapshotState, TableColumn
+from headgate.export.schedule import Bounds
+from headgate.export.sql import TableName, bind
+from headgate.export.tags import TAGS, holders_of, personal_columns, personal_fields, tagged_fields
 from headgate.model import TableSpec
 from headgate.options import TableOptions
 from headgate.registry.avro import inlined
@@ -38,6 +43,16 @@ TAGGED = frozenset(
     ("email", "contact_email", "others_email", "address", "address_email", "address_country", "country")
 )
 
+FIELDS = {
+    "type": "struct",
+    "fields": [{"name": "email", "type": "string"}, {"name": "country", "type": "string"}],
+}
+NESTED = (
+    TableColumn(2, "contact", json.dumps(FIELDS)),
+    TableColumn(3, "others", json.dumps({"type": "list", "element": FIELDS})),
+    TableColumn(4, "labels", json.dumps({"type": "map", "key": "string", "value": "string"})),
+)
+
 
 def test_tagged_fields_are_found_in_structs_and_arrays() -> None:
     assert tagged_fields(json.dumps(SALE)) == TAGGED
@@ -61,10 +76,35 @@ def test_tagged_fields_are_found_in_structs_and_arrays() -> None:
         ("SELECT count(email) AS n, count(DISTINCT email) AS d FROM t", ["n", "d"], []),
         ("SELECT id FROM t WHERE email IS NOT NULL", ["id"], []),
         ("SELECT this is not SQL", ["email", "id"], ["email"]),
+        # Columns that get no name, or one that is not theirs.
+        ("SELECT upper(email), count(email) FROM t", ["upper(email)", "count(email)"], ["upper(email)"]),
+        ("SELECT sku FROM a UNION ALL (SELECT email FROM t)", ["sku"], ["sku"]),
+        ("WITH q(x, y) AS (SELECT id, email FROM t) SELECT x, y FROM q", ["x", "y"], ["y"]),
+        ("SELECT x FROM (SELECT * FROM t) AS q(x)", ["x"], ["x"]),
+        ("SELECT x FROM t LATERAL VIEW explode(split(email, '@')) v AS x", ["x"], ["x"]),
+        ("SELECT col FROM t LATERAL VIEW explode(split(email, '@')) v", ["col"], ["col"]),
+        ("SELECT explode(map(id, email)) AS (k, v) FROM t", ["k", "v"], ["k", "v"]),
+        ("SELECT e, n FROM t UNPIVOT (e FOR n IN (email, town))", ["e"], ["e"]),
+        # All of what has one within, and fields of it.
+        ("SELECT contact AS c FROM t", ["c.email", "c.country"], ["c_email"]),
+        ("SELECT to_json(contact) AS c, contact.country AS d FROM t", ["c", "d"], ["c"]),
+        ("SELECT to_json(contact) FROM t", ["to_json(contact)"], ["to_json(contact)"]),
+        ("SELECT others, others[0].country AS c FROM t", ["others", "c"], ["others"]),
+        ("SELECT filter(others, o -> o.country = 'NL') AS dutch FROM t", ["dutch"], ["dutch"]),
+        ("SELECT explode(others) AS o FROM t", ["o.email", "o.country"], ["o_email"]),
+        ("SELECT size(others) AS n, count(*) AS m FROM t", ["n", "m"], []),
+        ("SELECT to_json(struct(*)) AS j FROM t", ["j"], ["j"]),
+        ("SELECT id, upper(town) FROM t WHERE at >= :from", ["id", "upper(town)"], []),
     ],
 )
 def test_a_tag_follows_its_field_under_other_names(sql: str, columns: list[str], personal: list[str]) -> None:
-    assert personal_columns(sql, columns, frozenset({"email"})) == personal
+    bound = bind(sql, Bounds(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)))
+    state = SnapshotState("one", True, 3, 1, (TableColumn(1, "id", "long"), *NESTED))
+    holders = holders_of([state], frozenset({"Email"}))
+    assert holders == {"contact", "others"}
+    paths = [tuple(name.split(".")) for name in columns]
+    given = [Column(path, "_".join(path), pa.string()) for path in paths]
+    assert personal_columns(bound, given, frozenset({"Email"}), holders) == personal
 
 
 def test_tags_of_all_versions_and_options_of_the_table_count(settings: Settings) -> None:

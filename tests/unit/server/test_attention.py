@@ -203,6 +203,12 @@ def test_export_whose_last_run_failed(state: RunState, is_told: bool) -> None:
     )
 
 
+def test_export_of_whose_file_not_all_know() -> None:
+    run = RunRecord("1", "daily", "", 0, 0, 0, {}, RunState.WRITTEN, "no mail", 3, 0, None, 0, {}, 0, 1, None)
+    (told,) = attention(standings(exports=(ExportStanding("daily", False, {}, None, run),)), None)
+    assert (told["state"], told["reason"], told["since"], told["action"]) == ("Written", "no mail", 1, None)
+
+
 def test_worst_comes_first() -> None:
     told = attention(
         standings(

@@ -1,8 +1,10 @@
 """Exports over the API: who may, what is refused, what is shown and counted."""
 
+import time
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
 from headgate.config import load_settings
@@ -11,6 +13,7 @@ from headgate.embedded.secrets import EXPORT_KEY, secret
 from headgate.errors import InvalidRequest
 from headgate.export.definition import parse_options
 from headgate.export.links import Links
+from headgate.export.service import Scheduler
 from headgate.server.api.exports import ExportDesk
 from headgate.store import Exports, RunState, Store
 
@@ -44,6 +47,35 @@ def test_the_life_of_an_export(client: TestClient, store: Store) -> None:
     entries = client.get("/api/v1/audit").json()
     assert entries[0]["action"] == f"DELETE {EXPORTS}/weekly"
     assert entries[0]["things"] == ["export weekly"]
+
+
+def test_another_schedule_begins_when_it_is_said(client: TestClient, store: Store) -> None:
+    made(client, zone="UTC")
+    exports, weeks = Exports(store.engine), 3
+    since = time.time() - weeks * 7 * 86_400
+    with store.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE exports SET scheduled_until = :at"), {"at": since})
+    often = {"sql": SALES["sql"], "schedule": "*/5 * * * *"}
+    assert client.put(f"{EXPORTS}/weekly", json=often).status_code == 200
+    # What the schedule before has missed is made up for, and no five minutes of these weeks.
+    assert len(exports.runs("weekly")) == weeks
+    Scheduler(exports).look()
+    assert len(exports.runs("weekly")) <= weeks + 1
+    assert client.put(f"{EXPORTS}/other", json=often).status_code == 404
+
+
+def test_whom_no_mail_reaches_is_seen_in_the_overview(client: TestClient, store: Store) -> None:
+    made(client)
+    run = client.post(f"{EXPORTS}/weekly/run").json()["id"]
+    exports = Exports(store.engine)
+    for tries in range(3):
+        assert exports.untold(3) == [], tries
+        assert exports.take("one", 60) is not None
+        assert exports.note(run, "one", RunState.WRITTEN, {})
+        assert exports.retry(run, "one", "The mail server does not answer.", 0.0)
+    assert [one.id for one in exports.untold(3)] == [run]
+    (need,) = [one for one in client.get("/api/v1/status").json()["attention"] if one["kind"] == "export"]
+    assert (need["name"], need["reason"]) == ("weekly", "The mail server does not answer.")
 
 
 def test_a_run_is_about_the_last_period_or_what_is_said(client: TestClient) -> None:

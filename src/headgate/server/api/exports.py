@@ -26,6 +26,7 @@ from headgate.export.notify import Notifier
 from headgate.export.personal import by_name
 from headgate.export.places import Destinations
 from headgate.export.schedule import bounds, next_time
+from headgate.export.service import Scheduler
 from headgate.server.access import Asking, needs
 from headgate.server.answers import answers
 from headgate.server.answers.exports import (
@@ -100,7 +101,12 @@ class ExportDesk:
 
     def change(self, name: str, options: ExportOptions) -> ExportRecord:
         self.check(name, options)
-        return self.exports.change(name, options.to_dict())
+        before = parse_options(self.exports.get(name).spec)
+        if (before.cron, before.zone) == (options.cron, options.zone):
+            return self.exports.change(name, options.to_dict())
+        # What the schedule has named until now is made up for as it was; the other one begins now.
+        Scheduler(self.exports).look_at(name)
+        return self.exports.change(name, options.to_dict(), begins=True)
 
 
 def exports_router(desk: ExportDesk) -> APIRouter:
