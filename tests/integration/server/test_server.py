@@ -24,7 +24,7 @@ def test_all_parts_answer_on_one_port(served: Served, http: httpx.Client) -> Non
         health = http.get("/healthz").json()
         assert health["checks"] == dict.fromkeys(("store", "jvm", "registry", "catalog"), "ok")
         assert health["instance"] == "test"
-        assert http.get("/registry/subjects").json() == []
+        assert isinstance(http.get("/registry/subjects").json(), list)
         assert "endpoints" in http.get("/iceberg/v1/config").json()
         assert "headgate_process_up" in http.get("/metrics").text
         assert "Headgate" in http.get("/").text
