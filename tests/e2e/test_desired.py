@@ -7,6 +7,7 @@ from tests.e2e.feed import Feed
 from tests.support.ledger import read_duckdb
 from tests.support.services import wait_for
 from tests.support.stack import Stack
+from tests.support.worlds import apply_up_to
 
 FEED, TOPIC = "desired.in", "desired.first"
 WORLD = f"""
@@ -58,6 +59,10 @@ def test_a_changed_file_changes_what_runs_and_what_it_names_no_more_is_pruned(
     assert "the new one takes over where it stands, and its state is rebuilt" in refused
     assert "Say --yes to mean it." in refused
     assert changes(stack, file) == [("change", "statements first")]
+    # Killed while one hands over to the other, it goes on to the same end.
+    killed = apply_up_to(stack, "[1/1]", str(file), "--yes")
+    killed.kill()
+    killed.communicate()
     stack.run("apply", str(file), "--yes")
     assert changes(stack, file) == []
     mine = [one for one in stack.json("statement", "list") if one["name"].startswith("first")]
