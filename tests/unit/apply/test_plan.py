@@ -324,7 +324,7 @@ def live_spec(topic: str) -> dict[str, Any]:
         ("storage:\n  c: {uri: 'file:///x'}\n", "the text:2: "),
         ("topics: {x: , y: }\nstatements:\n  a: {sql: INSERT INTO x SELECT * FROM y}\n"
          "  b: {sql: INSERT INTO y SELECT * FROM x}\n",
-         "statement a reads statement b reads statement a: a circle."),
+         "the text:3: statement a reads statement b reads statement a: a circle. One of them must read"),
     ],
 )  # fmt: skip
 def test_a_mistake_changes_nothing_and_is_named_with_its_line(
