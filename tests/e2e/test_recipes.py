@@ -1,4 +1,4 @@
-"""The recipes of `docs/how-to/read-tables.md`: only addresses, secrets and names are put in."""
+"""The recipes of the how-to page, run: only addresses, secrets and names are put in."""
 
 import contextlib
 import io
@@ -13,30 +13,13 @@ from headgate.config import load_settings
 from scripts.readers import duckdb_with
 from tests.e2e.commands import shown
 from tests.e2e.feed import Feed
+from tests.support.pages import commands
+from tests.support.recipes import COMMANDS, recipe
 from tests.support.stack import Stack
-from tests.unit.docs.pages import ROOT, lines
 
-PAGE = ROOT / "docs" / "how-to" / "read-tables.md"
 TOPIC = "e2e.recipes-1"
 ROWS = 7
 Fill = Callable[[str], str]
-
-
-def recipe(heading: str, language: str) -> str:
-    """The first block in a language under a heading."""
-    found: list[str] = []
-    here, started = False, False
-    for line in lines(PAGE.read_text()):
-        if line.language is None:
-            if started:
-                break
-            if line.text.startswith("## "):
-                here = line.text == f"## {heading}"
-        elif here and line.language == language:
-            found.append(line.text)
-            started = True
-    assert found, f"there is no recipe in {language} for {heading}"
-    return "\n".join(found)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +29,9 @@ def fill(stack: Stack) -> Fill:
     stack.run("table", "enable", TOPIC, "--formats", "iceberg,delta")
     feed.send(ROWS)
     stack.run("table", "sync", TOPIC, "--timeout", "120s")
-    made = stack.json("credentials", "create", "recipes", "--role", "reader")
+    create, status = commands(recipe(*COMMANDS).splitlines())
+    made = stack.json(*create[1:])
+    assert stack.json(*(word for word in status[1:] if word != "--json"))["addresses"]["iceberg"]
     location = "/" + str(shown(stack, TOPIC)["detail"]["location"]).removeprefix("file:").lstrip("/")
     said = {
         "http://127.0.0.1:8080/iceberg": stack.runtime.iceberg,

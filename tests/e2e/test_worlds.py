@@ -118,6 +118,10 @@ def test_the_tour_asks_engines_changes_a_schema_and_looks_back(stack: Stack, sho
     assert len(rows) == before + len(evolved)
     found = Counter((row["payment_id"], row[FIELD]) for row in rows if row[FIELD] is not None)
     assert found == Counter((v["payment_id"], v[FIELD]) for v in evolved if v[FIELD] is not None)
+    # The file's schema is the first of two now, and there is nothing to register.
+    said = stack.run("plan", str(world_file("orders"))).stdout
+    assert "schema payments-value has moved on: that of the file is version 1 of 2" in said
+    assert "nothing to do" in said
 
 
 def test_what_is_left_of_the_page_is_true_too(stack: Stack, shown: ShownWorld) -> None:

@@ -42,12 +42,13 @@ _ACTS = re.compile(r"^(?:table (?:enable|alter|disable)|datagen|statement (?:sto
 
 @dataclass(frozen=True)
 class Block:
-    """A code block: where its text begins on the page, and what is said of it."""
+    """A code block: where its text begins on the page, under which heading, and what is said of it."""
 
     line: int
     language: str
     lines: tuple[str, ...]
     said: dict[str, str]
+    heading: str = ""
 
     @property
     def text(self) -> str:
@@ -73,12 +74,12 @@ def read_page(name: str) -> Page:
     blocks: list[Block] = []
     varies: list[str] = []
     said: dict[str, str] = {}
-    fence, language, begun, inside = "", "", 0, list[str]()
+    fence, language, begun, inside, heading = "", "", 0, list[str](), ""
     for number, line in enumerate((ROOT / name).read_text().splitlines(), 1):
         found = _FENCE.match(line)
         if fence:
             if found and found[1] == fence and not found[2]:
-                blocks.append(Block(begun, language, tuple(inside), said))
+                blocks.append(Block(begun, language, tuple(inside), said, heading))
                 fence, said = "", {}
             else:
                 inside.append(line)
@@ -91,6 +92,8 @@ def read_page(name: str) -> Page:
                 said[comment[1]] = comment[2] or ""
         elif line.strip():
             said = {}
+            if line.startswith("#"):
+                heading = line.lstrip("#").strip()
     return Page(name, tuple(blocks), tuple(varies))
 
 

@@ -104,6 +104,9 @@ def live_of(kind: str, name: str, spec: Spec, before: Live | None) -> Live:
             return Live(canonical_credential(spec))
         case "exports":
             return Live(canonical_export(spec))
+        case "schemas":
+            earlier = () if before is None else (*before.detail["earlier"], before.spec)
+            return Live(dict(spec), detail={"earlier": earlier})
         case _:
             return Live(dict(spec))
 

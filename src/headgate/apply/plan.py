@@ -41,6 +41,10 @@ def make_plan(wanted: Wanted, observed: Observed, wishes: Wishes | None = None) 
         step = _step(resource, wanted.world, observed)
         if step is not None:
             steps.append(step)
+        elif note := KINDS[resource.ref.kind].note(
+            resource.ref.name, resource.spec, observed.live[resource.ref]
+        ):
+            notes.append(note)
     _refuse_under_readers(steps, ordered, observed)
     return Plan(wanted.world, tuple(steps), (*notes, *_pattern_notes(wanted, resources, observed)))
 

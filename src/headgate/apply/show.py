@@ -12,6 +12,8 @@ from headgate.apply.model import Change, ChangeInPlace, Create, Plan, Release, R
 
 # Of what is created; the file has all of it.
 SHOWN_LINES = 16
+# Of fields that are numbers once they are read.
+UNITS = {"freshness": " s"}
 SIGNS = {"create": "+", "change": "~", "replace": "!", "remove": "-", "release": "-"}
 
 
@@ -94,7 +96,8 @@ def yaml_text(content: Any) -> str:
 
 
 def _change_lines(change: Mapping[str, Any]) -> Iterator[str]:
-    before, after = _text(change["before"]), _text(change["after"])
+    unit = UNITS.get(change["field"], "")
+    before, after = (_text(change[when]) + unit for when in ("before", "after"))
     if "\n" not in before + after:
         yield f"    {change['field']}: {before} → {after}"
         return

@@ -239,6 +239,26 @@ def test_drift_made_by_hand_is_shown_field_by_field(shop: Installation) -> None:
     assert [(c.field, c.before, c.after) for c in step.changes] == [("on_error", "skip", "suspend")]
 
 
+def schema_file(*fields: str) -> str:
+    columns = ", ".join(f"{{name: {name}, type: long}}" for name in fields)
+    return f"schemas:\n  raw-value: {{schema: {{type: record, name: R, fields: [{columns}]}}}}\n"
+
+
+def test_schema_that_a_producer_has_evolved_since_is_as_the_file_says() -> None:
+    """A registry takes no text twice: a step that registers the file's schema again would stay for good."""
+    installation = memory_installation()
+    applied(installation, schema_file("id"))
+    applied(installation, schema_file("id", "more"))
+    plan = plan_of(installation, schema_file("id"))
+    assert plan.steps == ()
+    (note,) = plan.notes
+    assert note == "schema raw-value has moved on: that of the file is version 1 of 2"
+    newest = plan_of(installation, schema_file("id", "more"))
+    assert (newest.steps, newest.notes) == ((), ())
+    (step,) = plan_of(installation, schema_file("id", "other")).steps
+    assert isinstance(step, ChangeInPlace)
+
+
 def test_what_a_table_was_enabled_with_is_no_drift(shop: Installation) -> None:
     tables = part(shop, "tables")
     spec = dict(tables.things["counts"].detail["spec"]) | {
@@ -304,7 +324,7 @@ def live_spec(topic: str) -> dict[str, Any]:
         ("storage:\n  c: {uri: 'file:///x'}\n", "the text:2: "),
         ("topics: {x: , y: }\nstatements:\n  a: {sql: INSERT INTO x SELECT * FROM y}\n"
          "  b: {sql: INSERT INTO y SELECT * FROM x}\n",
-         "statement a reads statement b reads statement a: a circle."),
+         "the text:3: statement a reads statement b reads statement a: a circle. One of them must read"),
     ],
 )  # fmt: skip
 def test_a_mistake_changes_nothing_and_is_named_with_its_line(
@@ -326,7 +346,7 @@ def test_a_plan_reads_as_a_difference(shop: Installation) -> None:
     assert shown["id"] == plan_id(plan)
     lines = list(plan_lines(shown))
     assert lines[0] == "~ change statement cleaned: it is not as the file says"
-    assert "    freshness: 5.0 → 6.0" in lines
+    assert "    freshness: 5.0 s → 6.0 s" in lines
     assert [step["asks"] != "" for step in shown["steps"]] == [True, False]
 
 

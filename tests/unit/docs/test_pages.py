@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.support import pages
+from tests.support import pages, recipes
 from tests.support.pages import Page, Typist, commands, read_page
 from tests.unit.docs.pages import ROOT
 
@@ -32,6 +32,21 @@ def test_every_block_is_typed_or_says_why_not(name: str) -> None:
 @pytest.mark.parametrize("name", TYPED)
 def test_somebody_types_it(name: str) -> None:
     assert any(f'"{name}"' in file.read_text() for file in TYPISTS)
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "docs" / "how-to").glob("*.md")), ids=lambda file: file.stem)
+def test_every_recipe_is_run_or_says_why_not(file: Path) -> None:
+    assert str(file.relative_to(ROOT)) == recipes.NAME, "write a test that types it"
+    run = set()
+    for block in recipes.page().blocks:
+        known = (block.heading, block.language)
+        if known in recipes.RUN and known not in run:
+            assert "not run" not in block.said
+            run.add(known)
+        else:
+            reason = block.said.get("not run", "")
+            assert len(reason) > 5, f"{file.name}:{block.line} is not run, and does not say why"
+    assert run == set(recipes.RUN)
 
 
 @pytest.fixture
@@ -92,11 +107,11 @@ def test_of_an_output_some_lines_are_shown_in_their_order(typist: Any) -> None:
 
 
 def test_what_comes_soon_is_asked_again(typist: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "SOON_SECONDS", 0.5)
     code = "import pathlib; p = pathlib.Path('n'); n = len(p.read_text()) if p.exists() else 0\n"
     code += "p.write_text('x' * (n + 1)); print(n)"
     page = python(code, "1").replace("```\n\n```\n", "```\n\n<!-- soon -->\n```\n")
     typist(page).type_on()
+    monkeypatch.setattr(pages, "SOON_SECONDS", 0)
     with pytest.raises(AssertionError, match="it prints"):
         typist(page).type_on()
 

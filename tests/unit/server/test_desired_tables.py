@@ -36,7 +36,7 @@ def test_it_stands_when_the_engine_has_made_it_and_tells_where(store: Store) -> 
     lines = changed(store)
     assert "it is Pending, waiting for the engine" in next(lines)
     store.report("raw", TableState.SYNCING, "", {})
-    assert "it is Syncing" in next(lines)
+    assert next(lines) == "table raw to run: it is Syncing"
     store.report("raw", TableState.SYNCING, "", {"location": "file:///lake/raw"})
     assert list(islice(lines, 5)) == []
     assert store.table("raw").spec.freshness_seconds == 5.0

@@ -34,6 +34,10 @@ class Kind(Protocol):
         """The names of the secrets that it takes from the configuration."""
         return ()
 
+    def note(self, name: str, spec: Spec, live: Live) -> str:
+        """What a plan tells of a thing that is as wanted; empty where there is nothing to tell."""
+        return ""
+
     def difference(self, name: str, spec: Spec, live: Live, owner: Owner | None) -> Difference | None:
         """None where it is as wanted. `owner` is given where a world made it: what its file said before and
         does not say now goes back to its default."""

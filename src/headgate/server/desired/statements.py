@@ -105,7 +105,8 @@ class StatementPart:
                     f"Statement '{name}' has failed: {record.reason}",
                     f"See `headgate statement show {name}`.",
                 )
-            yield f"statement {name} to run: it is {record.state.value}, {record.reason}"
+            why = f", {record.reason}" if record.reason else ""
+            yield f"statement {name} to run: it is {record.state.value}{why}"
             record = self._statements.get(name)
 
     def _delete(self, name: str) -> Iterator[str]:

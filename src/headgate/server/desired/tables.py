@@ -72,7 +72,8 @@ class TablePart:
                     f"Table '{name}' is {record.status.state.value}: {record.status.reason}",
                     f"See `headgate table show {name}`.",
                 )
-            yield f"table {name} to run: it is {record.status.state.value}, {record.status.reason}"
+            why = f", {record.status.reason}" if record.status.reason else ""
+            yield f"table {name} to run: it is {record.status.state.value}{why}"
             record = self._store.table(name)
 
     def _await_gone(self, name: str) -> Iterator[str]:

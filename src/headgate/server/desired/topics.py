@@ -9,7 +9,7 @@ from headgate.apply.model import Change, Live, Spec
 from headgate.errors import InvalidRequest, NotFound
 from headgate.kafka.topics import Topics
 from headgate.model import Topic
-from headgate.registry.client import SchemaSource
+from headgate.registry.client import RegisteredSchema, SchemaSource
 from headgate.registry.schemas import SchemaType
 from headgate.sql.render import create_table_text
 from headgate.sql.statements import Distribution
@@ -137,19 +137,22 @@ def _added_columns(name: str, text: str, live: Live) -> str:
 
 
 class SchemaPart:
-    """Subjects of the registry, by their newest version."""
+    """Subjects of the registry by their newest version; where names are given, with the earlier ones."""
 
     def __init__(self, schemas: SchemaSource) -> None:
         self._schemas = schemas
 
     def observe(self, names: Collection[str] | None) -> Mapping[str, Live]:
         subjects = self._schemas.subjects() if names is None else names
-        found = {subject: self._schemas.latest(subject) for subject in subjects}
-        return {
-            subject: Live({"type": schema.type.value.lower(), "schema": schema.text})
-            for subject, schema in found.items()
-            if schema is not None
-        }
+        found = {subject: self._versions(subject, every=names is not None) for subject in subjects}
+        return {subject: _live(versions) for subject, versions in found.items() if versions}
+
+    def _versions(self, subject: str, every: bool) -> list[RegisteredSchema]:
+        """The oldest first; of most there is one."""
+        if every and len(self._schemas.version_numbers(subject)) > 1:
+            return self._schemas.versions(subject)
+        newest = self._schemas.latest(subject)
+        return [] if newest is None else [newest]
 
     def create(self, name: str, spec: Spec) -> Iterator[str]:
         yield f"the registry to take the schema of {name}"
@@ -163,3 +166,8 @@ class SchemaPart:
             return
         yield f"the registry to forget {name}"
         self._schemas.forget(name)
+
+
+def _live(versions: Sequence[RegisteredSchema]) -> Live:
+    *earlier, newest = [{"type": one.type.value.lower(), "schema": one.text} for one in versions]
+    return Live(newest, detail={"earlier": earlier})
