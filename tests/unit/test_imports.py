@@ -15,7 +15,7 @@ LAYERS = [
     {"model", "jvm", "driver_jvm", "partition"},
     {"options"},
     {"config"},
-    {"spark", "store", "decode", "kafka", "delta"},
+    {"spark", "lake_functions", "store", "decode", "kafka", "delta"},
     {"access", "storage", "worker_daemon"},
     {"registry", "catalog", "embedded", "datagen"},
     {"tables", "worlds"},

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from headgate.config import YOUNGEST_ORPHAN_SECONDS
 from headgate.errors import InvalidRequest
 from headgate.failpoints import failpoint
+from headgate.lake_functions import Removal
 from headgate.maintain.actions import Actions, check_may_delete, lost_commits
 from headgate.maintain.clean import clean
 from headgate.maintain.compact import Compaction, compact, rewrite_manifests
@@ -100,11 +101,19 @@ def _release_exports(table: Any) -> None:
 
 
 def check_condition(actions: Actions, topic: str, where: str) -> None:
-    """Spark itself reads the condition; anything but a plain one on the table's columns is refused."""
-    jvm = actions.jvm
+    """Spark itself reads the condition; anything but a plain one on the table's columns is refused.
+
+    Who may erase rows of a table may not do all that the engine may: functions that reach Java, files or
+    addresses are unknown here, and a subquery is refused before its tables are looked for.
+    """
+    subqueries = actions.jvm.org.apache.spark.sql.catalyst.expressions.SubqueryExpression
+    guarded = actions.spark.newSession()
+    Removal(guarded).from_session(guarded)
     try:
         parsed = _parser(actions).parseExpression(where)
-        frame = actions.spark.table(actions.sql_name(topic))
+        if subqueries.hasSubquery(parsed):
+            raise InvalidRequest("The condition holds a subquery.", _REMEDY)
+        frame = guarded.table(actions.sql_name(topic))
         analyzed: Any = cast(Any, frame.where(where))._jdf.queryExecution().analyzed()
     except (PySparkException, Py4JJavaError) as error:
         kind = "read" if isinstance(error, ParseException) else "understood"
@@ -115,8 +124,6 @@ def check_condition(actions: Actions, topic: str, where: str) -> None:
     if analyzed.getClass().getSimpleName() != "Filter":
         raise InvalidRequest("The condition refers to more than the table's columns.", _REMEDY)
     condition = analyzed.condition()
-    if jvm.org.apache.spark.sql.catalyst.expressions.SubqueryExpression.hasSubquery(condition):
-        raise InvalidRequest("The condition holds a subquery.", _REMEDY)
     if not condition.deterministic():
         raise InvalidRequest("The condition gives another answer each time it is asked.", _REMEDY)
     if condition.references().isEmpty():

@@ -11,9 +11,9 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.lake_functions import Removal
 from headgate.query.changes import changes, summary
 from headgate.query.checked import Checker
-from headgate.query.functions import Removal
 from headgate.spark import CATALOG
 from headgate.sql.athena import to_spark
 from headgate.statements.asking import Asked

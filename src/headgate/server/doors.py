@@ -65,8 +65,9 @@ class Doorkeeper:
         self._cluster = cluster
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and is_sign_in(scope) and _is_large(scope):
-            await _refuse(LimitReached("The body is too long for a credential."), scope, receive, send)
+        if _is_for_anybody(scope) and _is_large(scope):
+            what = "a credential" if is_sign_in(scope) else "what is open to everybody"
+            await _refuse(LimitReached(f"The body is too long for {what}."), scope, receive, send)
             return
         if scope["type"] == "http" and _is_for_catalog(scope["path"]) and _is_large(scope):
             try:
@@ -112,6 +113,12 @@ def _asks_itself(scope: Scope) -> bool:
     if path in OPEN or path.startswith((CATALOG, FILES)):
         return True
     return scope["type"] == "http" and (is_open(scope["method"], path) or is_sign_in(scope))
+
+
+def _is_for_anybody(scope: Scope) -> bool:
+    """Whether nobody is asked who they are before the body is read, which is then to be short. The catalog
+    looks after its own."""
+    return scope["type"] == "http" and _asks_itself(scope) and not scope["path"].startswith(CATALOG)
 
 
 async def _refuse(error: HeadgateError, scope: Scope, receive: Receive, send: Send) -> None:

@@ -9,7 +9,7 @@ import queue
 import re
 import threading
 import time
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
@@ -19,6 +19,7 @@ from headgate.access import ENGINE, Principal
 from headgate.access.gate import PUBLIC_DOOR
 from headgate.access.sessions import SIGN_IN
 from headgate.access.topics import RIGHTS
+from headgate.export.links import PATH as FILES
 from headgate.server.access import Access
 from headgate.store.audit import REFUSED, Audit, AuditEntry
 
@@ -26,9 +27,11 @@ log = logging.getLogger(__name__)
 
 API = "/api/v1/"
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
-# Asked with POST, and nothing is changed by it.
+# Asked with POST, and nothing is changed by it. Held against the path as it was sent: a slash in a name is no
+# end of it, and a table may be called metrics.
 HARMLESS = re.compile(
-    r"/api/v1/query/start|/iceberg/.*/metrics|/registry/compatibility/.*|/registry/subjects/[^/]*"
+    r"/api/v1/query/start|/iceberg/v1/namespaces/[^/]+/tables/[^/]+/metrics"
+    r"|/registry/compatibility/.*|/registry/subjects/[^/]*"
 )
 # What a caller's rights do not reach, and what a limit does not let by.
 TURNED_AWAY = frozenset({401, 403, 413, 429})
@@ -90,7 +93,7 @@ class Trail:
             "" if caller is None else caller.credential,
             address,
             "public" if scope.get(PUBLIC_DOOR) is True else "loopback",
-            f"{scope['method']} {scope['path']}"[:LONGEST].replace("\0", "\\0"),
+            f"{scope['method']} {_without_links(scope['path'])}"[:LONGEST].replace("\0", "\\0"),
             tuple(
                 things_of(scope["path"]) if access is None else [*things_of(scope["path"]), *access.things]
             ),
@@ -118,7 +121,21 @@ def _is_noted(scope: Scope, status: int, access: Access | None) -> bool:
         return True
     if scope["path"] == SIGN_IN and "caller" in scope["state"]:
         return True
-    return scope["method"] not in READING and HARMLESS.fullmatch(scope["path"]) is None
+    raw: bytes | None = scope.get("raw_path")
+    sent = quote(scope["path"]) if raw is None else raw.decode("latin-1").partition("?")[0]
+    return is_change(scope["method"], sent)
+
+
+def is_change(method: str, path: str) -> bool:
+    """Whether a request asks for a change; `path` is as it was sent."""
+    if method in READING:
+        return False
+    return method != "POST" or HARMLESS.fullmatch(path) is None
+
+
+def _without_links(path: str) -> str:
+    """A link to a file of an export is a secret, and stands in its path."""
+    return f"{FILES}…" if path.startswith(FILES) else path
 
 
 def things_of(path: str) -> list[str]:

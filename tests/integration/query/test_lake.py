@@ -13,7 +13,7 @@ from headgate.access import LOCAL, Grant
 from headgate.adhoc.arrow import ArrowResults
 from headgate.adhoc.lake import run_lake
 from headgate.errors import InvalidRequest
-from headgate.query.functions import allowed_functions, known_functions, removed_functions
+from headgate.lake_functions import allowed_functions, known_functions, removed_functions
 from headgate.query.warm import run_first
 from headgate.statements.asking import Asked
 from tests.integration.query.conftest import Lake
@@ -23,7 +23,7 @@ from tests.integration.query.spellings import REFUSED, TAKEN
 def test_every_function_of_this_spark_is_allowed_or_removed(spark: SparkSession) -> None:
     allowed, removed = allowed_functions(), set(removed_functions())
     assert not allowed & removed
-    assert known_functions(spark) == allowed | removed, "say in functions.toml what is to become of it"
+    assert known_functions(spark) == allowed | removed, "say in lake_functions.toml what is to become of it"
 
 
 @pytest.mark.parametrize("sql", REFUSED)

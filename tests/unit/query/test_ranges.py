@@ -5,7 +5,7 @@ from itertools import pairwise
 import sqlglot
 from sqlglot import exp
 
-from headgate.query.functions import allowed_functions
+from headgate.lake_functions import allowed_functions
 from headgate.sql.athena import to_spark
 
 

@@ -71,6 +71,15 @@ def test_long_body_of_a_stranger_is_not_read(client: TestClient, chunked: bool) 
     assert answer.json()["error"]["type"] == "NotAuthorizedException"
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/sign-in", "/", "/assets/a.js", "/exports/files/a"])
+def test_long_body_to_what_is_open_is_not_read(client: TestClient, path: str) -> None:
+    """Nobody is asked there who they are, and nothing takes a body."""
+    client.app_state[PEER] = PeerOf(12_345)
+    for content in (b"x" * 70_000, iter([b"x"])):
+        answer = client.request("GET", path, content=content)
+        assert (answer.status_code, answer.json()["error"]) == (413, "LimitReached")
+
+
 @pytest.mark.parametrize("chunked", [False, True])
 def test_form_that_asks_for_a_token_is_short(settings: Settings, chunked: bool) -> None:
     """It comes of whoever asks, and is not what the limits of others are for."""

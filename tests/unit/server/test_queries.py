@@ -4,6 +4,7 @@ import base64
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -15,12 +16,14 @@ from fastapi.testclient import TestClient
 from headgate.access.credentials import Credentials
 from headgate.access.roles import Grant, Principal
 from headgate.adhoc.app import Door
+from headgate.config import load_settings
 from headgate.embedded.runtime import Runtime
 from headgate.embedded.secrets import QUERY_KEY, secret
 from headgate.errors import NotAuthorized
 from headgate.model import TableSpec
 from headgate.server import standing
 from headgate.server.api.records import bounded
+from headgate.server.app import create_app
 from headgate.statements.asking import Caller
 from headgate.store import Store
 
@@ -52,6 +55,24 @@ def test_without_a_driver_there_is_nothing(client: TestClient) -> None:
     assert (answer.status_code, answer.json()["error"]) == (503, "ServerUnavailable")
     for answer in (client.get(f"{QUERIES}/x"), client.delete(f"{QUERIES}/x")):
         assert (answer.status_code, answer.json()["error"]) == (404, "NotFound")
+
+
+def test_lake_of_a_catalog_that_knows_no_grants_is_for_who_reads_everything(tmp_path: Path) -> None:
+    """It is read with Headgate's own rights, so nothing would hold a narrow grant there."""
+    settings = load_settings(
+        environment={"HEADGATE_AUTH__REQUIRED": "true", "HEADGATE_CATALOG__URI": "http://127.0.0.1:1"},
+        data=tmp_path / "data",
+    )
+    store = Store.open(settings.store_url)
+    app = create_app(Runtime.of(settings, server_port=8080, connect_port=15002, broker_port=1), store)
+    made, key = Credentials(store.engine).create("narrow", [Grant.parse("reader:local:shop.*")])
+    with TestClient(app, base_url="http://127.0.0.1:8080") as http:
+        http.auth = (made.client_id, key)
+        for sql, lake in (("SELECT * FROM lake.local.`hr.salaries`", False), ("SELECT 1", True)):
+            answer = http.post(QUERIES, json={"sql": sql, "lake": lake})
+            assert (answer.status_code, answer.json()["error"]) == (403, "NotAllowed")
+    assert not store.process("query").wanted
+    store.close()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from fastapi import APIRouter
@@ -19,7 +20,7 @@ from headgate.embedded.secrets import secret
 from headgate.model import TableSpec
 from headgate.server.app import create_app
 from headgate.server.doors import PublicDoor
-from headgate.server.trail import STRANGERS, things_of
+from headgate.server.trail import STRANGERS, is_change, things_of
 from headgate.store import Store
 from headgate.store.audit import Audit, AuditEntry, AuditFilter
 
@@ -185,6 +186,44 @@ def test_filters(audited: TestClient, store: Store, operator: dict[str, str]) ->
     assert found(before=2) == ["POST /0"]
     audit.forget(1.5)
     assert found() == ["POST /2"]
+
+
+def test_changes_are_noted_whatever_things_are_called(audited: TestClient, operator: dict[str, str]) -> None:
+    changes = [
+        ("DELETE", "/registry/subjects/shop.orders-value"),
+        ("DELETE", "/registry/compatibility/x"),
+        ("DELETE", "/iceberg/v1/namespaces/shop/tables/metrics"),
+        ("DELETE", "/iceberg/v1/namespaces/metrics"),
+        ("POST", "/iceberg/v1/namespaces/shop/tables/metrics"),
+        ("POST", "/iceberg/v1/namespaces/shop/tables/a%2Fmetrics"),
+    ]
+    for method, path in changes:
+        audited.request(method, path, headers=operator)
+    entries = _waited(audited, operator, len(changes))
+    assert [entry["action"] for entry in reversed(entries)] == [f"{m} {unquote(p)}" for m, p in changes]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/registry/subjects/shop.orders-value",
+        "/registry/subjects/a%2Fb",
+        "/registry/compatibility/subjects/shop.orders-value/versions/latest",
+        "/iceberg/v1/namespaces/shop/tables/orders/metrics",
+        "/iceberg/v1/namespaces/shop/tables/metrics/metrics",
+        "/api/v1/query/start",
+    ],
+)
+def test_what_is_asked_by_post_and_changes_nothing_is_not_noted(path: str) -> None:
+    assert not is_change("POST", path)
+
+
+def test_a_link_to_a_file_is_not_in_it(audited: TestClient, operator: dict[str, str]) -> None:
+    """Whoever has the link has the file: another page that loads it is refused, and noted without it."""
+    loaded = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
+    assert audited.get(f"/exports/files/{CANARY}", headers=loaded).status_code == 403
+    (entry,) = _waited(audited, operator, 1)
+    assert entry["action"] == "GET /exports/files/…"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from headgate.errors import HeadgateError
-from headgate.query.functions import removed_functions
+from headgate.lake_functions import removed_functions
 from headgate.sql.functions import FUNCTIONS
 from tests.unit.sql.tables import planned
 

@@ -1,4 +1,5 @@
-"""The functions that a query of the lake may call: `functions.toml` has them, and why others are removed."""
+"""The functions that SQL on tables of the lake may call: `lake_functions.toml` has them, and why others are
+removed."""
 
 import tomllib
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-_FILE = Path(__file__).with_name("functions.toml")
+_FILE = Path(__file__).with_name("lake_functions.toml")
 
 
 @cache
