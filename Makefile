@@ -141,8 +141,8 @@ fix: test-setup       ## ruff's format, and what ruff can mend by itself
 	@$(BIN)/ruff format src tests bench scripts
 	@$(BIN)/ruff check --fix src tests bench scripts
 
-soak: test-setup archives console    ## the drills of the test suite at their full counts
-	@HEADGATE_SOAK=1 $(BIN)/python -m pytest tests/faults tests/integration tests/e2e tests/console -m soak
+soak: test-setup archives    ## the drills of the test suite at their full counts
+	@HEADGATE_SOAK=1 $(BIN)/python -m pytest tests/faults tests/integration tests/e2e -m soak
 
 mutants: test-setup archives    ## break the most dangerous lines one at a time: each must fail its named test
 	@$(BIN)/python -m scripts.mutants
