@@ -6,7 +6,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help console check-console setup test-setup demo archives test integration unit-coverage lane-of-sql lane-of-parts lane-of-stacks lane-of-kills e2e faults one services services-stop unit check fix soak mutants test-times test-rck test-pyiceberg lock clean prerequisites console-test screenshots
-.PHONY: bench-append bench-datagen bench-doors bench-export bench-history bench-latency bench-live bench-mirror bench-query bench-sql bench-upsert
+.PHONY: bench-append bench-console bench-datagen bench-doors bench-export bench-history bench-latency bench-live bench-mirror bench-query bench-sql bench-upsert
 
 help:            ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 16
@@ -189,6 +189,9 @@ bench-upsert: test-setup    ## seconds for a batch of random keys on growing tab
 
 bench-mirror: test-setup    ## what the Delta log adds to a table's time and bytes
 	@$(BIN)/python -m bench.mirror
+
+bench-console: test-setup console    ## seconds until each page shows something: 500 topics, 200 tables, 100,000 snapshots
+	@$(BIN)/python -m bench.console
 
 bench-doors: test-setup     ## catalog loads and commits a second, alone and with doors, limits and the audit trail
 	@$(BIN)/python -m bench.doors

@@ -79,6 +79,39 @@ test("a revoked session does not open the stream again", async () => {
   expect(sources).toHaveLength(1);
 });
 
+function see(visibility: "visible" | "hidden"): void {
+  vi.spyOn(document, "visibilityState", "get").mockReturnValue(visibility);
+  document.dispatchEvent(new Event("visibilitychange"));
+}
+
+test("a page that is not seen gives its connection back, and takes it again when it is", async () => {
+  stream.start();
+  sources[0]?.dispatchEvent(new Event("open"));
+  see("hidden");
+  await vi.advanceTimersByTimeAsync(9_999);
+  expect(sources[0]?.closed).toBe(false);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(sources[0]?.closed).toBe(true);
+  await vi.advanceTimersByTimeAsync(600_000);
+  expect(sources).toHaveLength(1);
+  const asked = vi.spyOn(client, "invalidateQueries");
+  see("visible");
+  await vi.advanceTimersByTimeAsync(0);
+  expect(sources).toHaveLength(2);
+  expect(asked).toHaveBeenCalledTimes(1);
+});
+
+test("a page that is seen again soon has kept its stream", async () => {
+  stream.start();
+  sources[0]?.dispatchEvent(new Event("open"));
+  see("hidden");
+  await vi.advanceTimersByTimeAsync(5_000);
+  see("visible");
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(sources).toHaveLength(1);
+  expect(sources[0]?.closed).toBe(false);
+});
+
 test("only what changed is asked for again", () => {
   takeStatus(client, status({ topic: "orders", rows: 1 }, { topic: "payments", rows: 1 }));
   const asked = vi.spyOn(client, "invalidateQueries");

@@ -68,7 +68,7 @@ def test_tables_come_by_the_wizard_into_catalogs_that_were_added_by_forms(
     page = one.go("/integrations/catalogs/+new?kind=unity", "Add a catalog")
     page.get_by_label("Name", exact=True).fill("databricks")
     page.get_by_label("Workspace URL").fill(unity.url)
-    page.get_by_label("Unity catalog").fill("main")
+    page.get_by_role("textbox", name="Unity catalog").fill("main")
     page.get_by_label("Client id").fill(double.CLIENT_ID)
     page.get_by_label("Client secret").fill("unity")
     page.get_by_label("Schema").fill("kafka")
@@ -151,7 +151,7 @@ def test_a_credential_is_created_used_and_revoked(visit: Open, stack: Stack) -> 
     used.go("/tables")
     expect(used.page.get_by_label("Client secret")).to_be_visible()
     one.go("/activity?tab=audit&about=analyst", "Activity")
-    expect(page.get_by_role("row", name=re.compile("DELETE /api/v1/credentials"))).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("DELETE .api.v1.credentials"))).to_be_visible()
 
 
 def test_policies_come_before_a_location_is_tried(visit: Open) -> None:

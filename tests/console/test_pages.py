@@ -7,8 +7,10 @@ from urllib.parse import quote
 import httpx
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from playwright.sync_api import expect
 
+from headgate.kafka.topics import Topics
 from tests.console.conftest import Open
 from tests.console.visit import PATIENCE_MS, table_path
 from tests.e2e.feed import Feed
@@ -19,6 +21,7 @@ EXPORT = "console-pages"
 RTL = "\u202egnp.exe"
 SCRIPT = "<script>window.taken = 1</script><img src=x onerror='window.taken = 1'>"
 LONG = "x" * 10_000
+NAMES = "console.names"
 HOSTILE = [SCRIPT, RTL, LONG, "=cmd|' /C calc'!A0", "\u200b\u2066{{7*7}}${7*7}"]
 
 
@@ -30,6 +33,18 @@ def shown(stack: Stack) -> Iterator[None]:
     producer = Producer({"bootstrap.servers": stack.runtime.kafka})
     header: list[tuple[str, str | bytes | None]] = [(SCRIPT[:200], SCRIPT.encode())]
     producer.produce(TOPIC, b"no row " + SCRIPT.encode(), key=RTL.encode(), headers=header, partition=0)
+    assert producer.flush(30) == 0
+    names = {
+        "type": "object",
+        "title": SCRIPT,
+        "description": LONG,
+        "properties": {name: {"type": "string", "description": SCRIPT} for name in HOSTILE},
+    }
+    with SchemaRegistryClient({"url": stack.runtime.registry}) as registry:
+        made = registry.register_schema(f"{NAMES}-value", Schema(json.dumps(names), "JSON"))
+    value = json.dumps(dict.fromkeys(HOSTILE, SCRIPT)).encode()
+    Topics(stack.runtime.kafka).create(NAMES, 1)
+    producer.produce(NAMES, b"\x00" + made.to_bytes(4, "big") + value)
     assert producer.flush(30) == 0
     stack.run("table", "enable", TOPIC, "--freshness", "1s", "--on-error", "log")
     stack.run("table", "sync", TOPIC, "--timeout", "120s")
@@ -44,8 +59,10 @@ def shown(stack: Stack) -> Iterator[None]:
     )
     with httpx.Client(base_url=stack.runtime.console, trust_env=False) as api:
         name = "browser <b>&amp;"
-        made = api.post("/api/v1/credentials", json={"name": name, "role": "reader", "table": SCRIPT[:60]})
-        assert made.status_code in (201, 400), made.text
+        credential = api.post(
+            "/api/v1/credentials", json={"name": name, "role": "reader", "table": SCRIPT[:60]}
+        )
+        assert credential.status_code in (201, 400), credential.text
         options = {"uri": "http://127.0.0.1:1/iceberg"}
         assert api.post(
             "/api/v1/catalogs", json={"name": "nobody", "kind": "rest", "options": options}
@@ -56,19 +73,32 @@ def shown(stack: Stack) -> Iterator[None]:
     stack.run("export", "remove", EXPORT)
 
 
+TABLE_TABS = (
+    "overview",
+    "schema",
+    "snapshots",
+    "files",
+    "maintenance",
+    "dead-letters",
+    "catalogs",
+    "settings",
+    "read",
+)
 PAGES = [
     "/",
     "/topics",
     f"/topics/{TOPIC}",
     f"/topics/{TOPIC}?tab=messages",
+    f"/topics/{TOPIC}?tab=messages&from=live",
+    f"/topics/{NAMES}?tab=messages",
+    f"/topics/{NAMES}?tab=schema",
     f"/topics/{TOPIC}?tab=schema",
-    f"/topics/{TOPIC}?tab=config",
+    f"/topics/{TOPIC}?tab=partitions",
+    f"/topics/{TOPIC}?tab=configuration",
     "/tables",
-    *(
-        table_path(TOPIC, tab)
-        for tab in ("overview", "schema", "snapshots", "files", "maintenance", "catalogs", "settings", "read")
-    ),
-    f"/tables/+enable?topic={TOPIC}",
+    *(table_path(TOPIC, tab) for tab in TABLE_TABS),
+    f"/tables/+enable?topic={TOPIC}.dlq",
+    *(f"/tables/+enable?topic={TOPIC}.dlq&step={step}" for step in ("rows", "behaviour", "review")),
     "/statements",
     "/statements/console-copy",
     "/integrations",
@@ -86,7 +116,7 @@ PAGES = [
     "/activity",
     "/activity?tab=audit",
     "/settings?from=said",
-    "/nowhere-" + quote(SCRIPT, safe=""),
+    "/tables/none/nowhere-" + quote(SCRIPT, safe=""),
     "/sign-in",
 ]
 

@@ -81,8 +81,10 @@ class Visit:
         ]
 
     def check(self) -> None:
-        """The page keeps to the policy, and is as wide as the window."""
-        assert self.page.evaluate("window.violations") == []
+        """The page keeps to the policy, is as wide as the window, and took no name for markup."""
+        assert self.page.evaluate("window.violations") == [], self.page.url
+        assert self.page.evaluate("window.taken") is None, self.page.url
+        assert self.page.locator("main script, main img, main iframe").count() == 0, self.page.url
         assert self.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
     def close(self) -> None:

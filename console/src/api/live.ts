@@ -14,16 +14,21 @@ export type LiveState = "connecting" | "live" | "offline";
 const LIVE_PATH = "/api/v1/live";
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 30_000;
+/** So long a page that is not seen keeps its stream. A browser opens six connections to a host: pages left open in the
+ * background would take them from the one that is looked at. */
+const UNSEEN_MS = 10_000;
 
 type Open = (path: string) => EventSource;
 
-/** Keeps the stream open: after a loss it comes back by itself, later each time, at once when the page is seen. */
+/** Keeps the stream open while the page is seen: after a loss it comes back by itself, later each time, at once when
+ * the page is seen again. */
 export class LiveStream {
   private readonly client: QueryClient;
   private readonly open: Open;
   private readonly listeners = new Set<() => void>();
   private source: EventSource | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private unseen: ReturnType<typeof setTimeout> | undefined;
   private wait = FIRST_WAIT_MS;
   private running = false;
   private state: LiveState = "connecting";
@@ -54,6 +59,7 @@ export class LiveStream {
     this.running = false;
     document.removeEventListener("visibilitychange", this.onSeen);
     globalThis.removeEventListener("online", this.retry);
+    clearTimeout(this.unseen);
     this.close();
     this.show("connecting");
   }
@@ -66,7 +72,15 @@ export class LiveStream {
   };
 
   private readonly onSeen = (): void => {
+    clearTimeout(this.unseen);
     if (document.visibilityState === "visible") this.retry();
+    else this.unseen = setTimeout(this.rest, UNSEEN_MS);
+  };
+
+  /** Until the page is seen again. */
+  private readonly rest = (): void => {
+    this.close();
+    this.show("connecting");
   };
 
   private connect(): void {
@@ -92,6 +106,7 @@ export class LiveStream {
     this.close();
     if (!this.running) return;
     this.show("offline");
+    if (document.visibilityState === "hidden") return;
     // Pages that many have open do not all come back in the same moment.
     const wait = this.wait * (0.75 + Math.random() / 2);
     this.wait = Math.min(this.wait * 2, LONGEST_WAIT_MS);

@@ -157,7 +157,7 @@ class Gate:
             return Admission(LOCAL, "link", session.expires)
         found = self._credentials.find(session.credential)
         if found is None:
-            self.sessions.close(visit.session)
+            # The session stays, and stays refused: without one, a browser of this machine is its operator's.
             raise NotAuthorized("The credential was revoked.", "Sign in with another.")
         return Admission(found.principal, "credential", session.expires)
 

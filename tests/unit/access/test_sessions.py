@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from headgate.access.credentials import Credentials
@@ -86,7 +88,23 @@ def test_session_of_a_credential_is_its_principal_at_both_doors(
     for _ in range(2):
         with pytest.raises(NotAuthorized):
             guarded.admit(Visit(None, "10.0.0.1", public, session=secret))
-    assert sessions.find(secret, None) is None
+
+
+def test_browser_of_a_revoked_credential_is_not_taken_for_the_operator(
+    credentials: Credentials, tokens: Tokens, sessions: Sessions
+) -> None:
+    """On loopback, where nothing is asked of the service's own user."""
+    gate = Gate(credentials, tokens, KEYS, required=False, sessions=sessions)
+    made, _ = credentials.create("ada", [Grant(Role.READER)])
+    secret = sessions.begin(made.client_id, os.geteuid())
+    here = Visit(None, "127.0.0.1", peer=PeerOf(os.geteuid()), session=secret)
+    assert gate.admit(here).caller == made.principal
+    credentials.revoke("ada")
+    for _ in range(3):
+        with pytest.raises(NotAuthorized, match="revoked"):
+            gate.admit(here)
+    sessions.close(secret)
+    assert gate.admit(here).by == "local"
 
 
 @pytest.mark.parametrize("by_link", [True, False])
