@@ -25,6 +25,7 @@ from headgate.errors import (
     TooManyRequests,
     TransientError,
 )
+from headgate.server.pages import page_of
 
 # The first that fits; a TableStopped and its like are conflicts with the state of the table.
 STATUSES: Mapping[type[HeadgateError], int] = {
@@ -62,6 +63,9 @@ def answer_failures(app: FastAPI, prefix: str) -> None:
     async def on_no_route(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if not request.url.path.startswith(f"{prefix}/"):
+            if error.status_code == 404 and "text/html" in request.headers.get("accept", ""):
+                # Typed into a browser: the console says what there is instead.
+                return page_of(status=404)
             return await http_exception_handler(request, error)
         kind = NotFound if error.status_code == 404 else InvalidRequest
         said = f"{request.method} {request.url.path}: {error.detail}."

@@ -315,3 +315,10 @@ def test_an_address_that_is_no_route_of_the_catalog_has_the_form_that_its_client
     client: TestClient,
 ) -> None:
     assert set(client.get("/iceberg/v1/nowhere").json()) != {"error", "message", "remedy"}
+
+
+def test_a_browser_at_an_address_of_nothing_gets_the_consoles_page(client: TestClient) -> None:
+    answer = client.get("/nowhere", headers={"Accept": "text/html"})
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
+    assert client.get("/nowhere").headers["content-type"] == "application/json"
