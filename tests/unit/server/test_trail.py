@@ -242,3 +242,12 @@ def test_a_link_to_a_file_is_not_in_it(audited: TestClient, operator: dict[str, 
 )
 def test_things_of_paths(path: str, things: list[str]) -> None:
     assert things_of(path) == things
+
+
+def test_a_credential_that_is_revoked_by_its_id_is_found_by_its_name(
+    audited: TestClient, store: Store, operator: dict[str, str]
+) -> None:
+    client_id, _ = login(store, "etl", "reader")
+    assert audited.delete(f"/api/v1/credentials/{client_id}", headers=operator).is_success
+    (entry,) = trail(audited, operator, about="etl")
+    assert set(entry["things"]) == {f"credential {client_id}", "credential etl"}
