@@ -1,11 +1,13 @@
 """The only place that builds a SparkSession."""
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self, cast
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from headgate.config import Settings
@@ -55,6 +57,8 @@ OWN_SETTINGS = (
 )
 # By these PySpark takes a new session for one of Spark Connect; a user's own work may have set them.
 _OF_CONNECT = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
+# PySpark logs each failure of a query by itself, with the value that it failed at. We say it, without.
+_LOUD = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _LOGGING = Path(__file__).parent / "spark-log4j2.properties"
 
 
@@ -69,8 +73,10 @@ def build_session(
     scratch = settings.data / "scratch" / name
     scratch.mkdir(parents=True, exist_ok=True)
     local = settings.spark.master.startswith("local")
-    for name in _OF_CONNECT:
-        os.environ.pop(name, None)
+    for variable in _OF_CONNECT:
+        os.environ.pop(variable, None)
+    for logger in _LOUD:
+        PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
     if local:
         # Spark serves nothing to other machines when it runs on this one.
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)

@@ -159,7 +159,14 @@ class Typist:
         )
         done: dict[int, str] = {}
         while True:
-            printed = self._run(block, where, done)
+            try:
+                printed = self._run(block, where, done)
+            except AssertionError:
+                # What is asked for may not be there yet either: a column of a schema that is to come.
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(1)
+                continue
             if expected is None:
                 return
             problem = self._difference(expected, printed)

@@ -71,7 +71,9 @@ class Stack:
 
     def json_output(self, *arguments: str) -> Any:
         """For commands that print rows."""
-        return json.loads(self.run(*arguments, "--output", "json").stdout)
+        done = self.run(*arguments, "--output", "json")
+        assert done.stdout, f"{arguments} printed nothing: {done.stderr}"
+        return json.loads(done.stdout)
 
     def verify(self, topic: str) -> None:
         verify(self.store, topic)

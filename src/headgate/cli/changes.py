@@ -1,6 +1,7 @@
 """`headgate table changes`: what is different between two snapshots of a table."""
 
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,7 +9,7 @@ import typer
 from headgate.cli.client import DataOption
 from headgate.cli.lake import answer
 from headgate.cli.maintain import app
-from headgate.cli.query import OutputOption, ToOption, print_answer
+from headgate.cli.query import OutputOption, print_answer
 from headgate.cli.rows import chosen_output
 from headgate.cli.table import TopicArgument
 from headgate.errors import InvalidRequest
@@ -27,16 +28,18 @@ def changes(
         bool, typer.Option("--summary", help="By column: how many values came, are others now, went.")
     ] = False,
     output: OutputOption = None,
-    to: ToOption = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", metavar="FILE", help="Where to, instead of standard output.")
+    ] = None,
     data: DataOption = None,
 ) -> None:
     """Rows that came, went or are others now: inserts, updates (before and after) and deletes."""
-    form = chosen_output(output, to)
+    form = chosen_output(output, file)
     first = None if start == "earliest" else _when(start)
     last = None if end is None else _when(end)
     wanted = {"topic": topic, "start": first, "end": last, "summary": summary}
     with answer(wanted, data, ("queries", "changes")) as found:
-        print_answer(found, form, to)
+        print_answer(found, form, file)
 
 
 def _when(text: str) -> str:

@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from headgate import __version__
@@ -118,3 +121,22 @@ def test_help_loads_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.splitlines()[-1] == "loaded:"
+
+
+def commands(command: Any, name: str = "headgate") -> Iterator[tuple[str, Any]]:
+    context = typer.Context(command)
+    if not hasattr(command, "list_commands"):
+        yield name, command
+        return
+    for each in command.list_commands(context):
+        yield from commands(command.get_command(context, each), f"{name} {each}")
+
+
+def test_no_option_of_a_command_has_two_meanings() -> None:
+    """The later one would silently take what was said to the other: a snapshot was the name of a file."""
+    known = dict(commands(typer.main.get_command(app)))
+    assert "headgate table changes" in known
+    for name, command in known.items():
+        said = [option for one in command.params for option in (*one.opts, *one.secondary_opts)]
+        options = [option for option in said if option.startswith("-")]
+        assert sorted(set(options)) == sorted(options), name
