@@ -76,7 +76,7 @@ def before(data: Path) -> Before:
 @pytest.fixture(scope="module")
 def revived(data: Path, before: Before) -> Iterator[Stack]:
     # The query driver starts behind READY, while the tables are looked at: `down` has all four to end.
-    with Stack(data, None, HEADGATE_QUERY__START="eager", HEADGATE_QUERY__MEMORY="600m") as stack:
+    with Stack(data, None, HEADGATE_QUERY__START="eager", HEADGATE_QUERY__MEMORY="1g") as stack:
         yield stack
 
 

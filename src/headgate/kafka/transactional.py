@@ -87,6 +87,9 @@ class TransactionalWriter:
                 "transaction.timeout.ms": int(TRANSACTION_SECONDS * 1000),
                 # As Kafka's Java clients choose a partition for a key; librdkafka's own default is another.
                 "partitioner": "murmur2_random",
+                # Rows without a key are for all partitions. Sticky, those of a small batch would be in one of
+                # them, and the others' readers would wait for event time.
+                "sticky.partitioning.linger.ms": 0,
                 "compression.type": "lz4",
                 "linger.ms": 5,
                 # A topic that was just created may take a moment to be known everywhere.

@@ -91,6 +91,22 @@ def test_a_key_goes_where_javas_clients_put_it(broker: Broker, topic: str, name:
     assert len(places) == 20
 
 
+def test_rows_without_a_key_are_in_all_partitions(broker: Broker, topic: str, name: str) -> None:
+    """Also those of a small batch: a partition that gets none holds up the event time of whoever reads it."""
+    with open_writer(broker, name) as writer:
+        for batch in range(5):
+            before = Counter(
+                m.partition()
+                for m in committed_records(broker.bootstrap, topic, {0: 0, 1: 0}, idle_seconds=None)
+            )
+            assert writer.write(batch, topic, [Row(None, b"row") for _ in range(40)])
+            found = Counter(
+                m.partition()
+                for m in committed_records(broker.bootstrap, topic, {0: 0, 1: 0}, idle_seconds=None)
+            )
+            assert set(found - before) == {0, 1}
+
+
 def test_a_batch_that_is_repeated_does_nothing(broker: Broker, topic: str, name: str) -> None:
     with open_writer(broker, name) as writer:
         assert writer.write(3, topic, [Row(b"k", b"three")])
