@@ -16,6 +16,7 @@ from headgate.export.names import content_type
 SECONDS = 30.0
 PERMANENT = 500
 TOO_LARGE = 552
+HANGS_UP = 421
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,8 @@ class Mailer:
         try:
             answers = server.send_message(message, self.sender, list(to))
         except smtplib.SMTPRecipientsRefused as error:
-            answers = error.recipients
+            # Nobody has it: a server that hangs up (421) was not asked for the recipients that follow.
+            answers = dict.fromkeys(to, (HANGS_UP, b"")) | error.recipients
         later = {address: code for address, (code, _) in answers.items() if code < PERMANENT}
         refused = {
             address: f"{code} {_words(text)}"

@@ -114,8 +114,6 @@ class Notifier:
         try:
             self._mail(letter, open_to, told, record)
         except OutsideRefused:
-            if not letter.attachments:
-                raise
             # A mail that is too large, or whose file the server does not like, has a link instead.
             linked = self._written_letter(run, options, mail, detail, may_attach=False)
             self._mail(linked, open_to, told, record)
@@ -126,6 +124,11 @@ class Notifier:
             refused = self._mailer.send(letter, to)
         except PutOff as error:
             put_off, refused = error, error.refused
+        except OutsideRefused as error:
+            if letter.attachments:
+                raise
+            # The mail itself, whenever it is sent.
+            refused = dict.fromkeys(to, error.message)
         failpoint("export-mailed")
         answered = [address for address in to if put_off is None or address not in put_off.open_to]
         told |= {

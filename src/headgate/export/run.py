@@ -165,9 +165,12 @@ class FileRun:
                 self._release(table)
             except HeadgateError as error:
                 log.warning("run %s: a tag stays until it expires: %s", self._run.id, error)
-        if INCREMENT in self.detail and "file" in self.detail:
+        if INCREMENT in self.detail:
+            # It may be known as done here alone, where the control state did not take it.
+            self.detail[INCREMENT] = {**self.detail[INCREMENT], "done": False}
             try:
-                self._remove_written(self._around.destination(self._options))
+                if "file" in self.detail:
+                    self._remove_written(self._around.destination(self._options))
             except HeadgateError as error:
                 log.warning("run %s: its files stay: %s", self._run.id, error)
 

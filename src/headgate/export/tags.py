@@ -27,6 +27,9 @@ _COUNTS = (exp.Count, exp.ApproxDistinct, exp.CountIf, exp.ArraySize)
 _PARTS = ("element", "key", "value")
 # What columns of functions are called that give rows, where nothing else is said.
 _GIVEN = ("col", "key", "value", "pos")
+_NUMBERED = tuple(f"{name}{number}" for name in ("c", "col") for number in range(100))
+# A name that stands for every column: of a union whose first branch does not say what it gives.
+_ANY = "*"
 _WORD = re.compile(r"\w+")
 
 
@@ -140,7 +143,7 @@ def personal_columns(
         names |= {name for name, made in makings if made.is_of(names)}
         wholes |= {name for name, made in makings if made.is_whole_of(wholes)} - names
         grown = len(names) + len(wholes) > before
-    return [column.name for column in columns if _is_personal(column, names, wholes)]
+    return [column.name for column in columns if _ANY in names or _is_personal(column, names, wholes)]
 
 
 def _is_personal(column: Column, names: Set[str], wholes: Set[str]) -> bool:
@@ -175,7 +178,7 @@ def _makings(sql: str) -> list[tuple[str, _Made]]:
     except SqlglotError:
         # Spark may know more than what reads here: names alone are left.
         return []
-    given = [*_aliases(tree), *_listed(tree), *_unions(tree), *_unpivoted(tree)]
+    given = [*_aliases(tree), *_listed(tree), *_generated(tree), *_unions(tree), *_unpivoted(tree)]
     return [(name.lower(), made) for name, made in given if name]
 
 
@@ -203,11 +206,24 @@ def _listed(tree: exp.Expr) -> Iterator[tuple[str, _Made]]:
             yield from ((one, _mentioned(source)) for one in [*(c.name for c in alias.columns), *_GIVEN])
 
 
+def _generated(tree: exp.Expr) -> Iterator[tuple[str, _Made]]:
+    """What a function that gives rows is called in a SELECT that does not say: `SELECT explode(emails)`."""
+    for select in tree.find_all(exp.Select):
+        for one in select.selects:
+            if isinstance(one, exp.Func):
+                yield from ((name, _mentioned(one)) for name in (*_GIVEN, *_NUMBERED))
+
+
 def _unions(tree: exp.Expr) -> Iterator[tuple[str, _Made]]:
     """Columns of all branches have the names of the first."""
     for union in tree.find_all(exp.SetOperation):
         first, *others = _branches(union)
         for other in others:
+            if first.is_star != other.is_star:
+                # Which column of a star another one stands beside is not known here.
+                names = [_ANY] if first.is_star else [one.alias_or_name for one in first.selects]
+                yield from ((name, _mentioned(one)) for name in names for one in other.selects)
+                continue
             yield from (
                 (name.alias_or_name, _mentioned(one))
                 for name, one in zip(first.selects, other.selects, strict=False)

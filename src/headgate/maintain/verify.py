@@ -24,8 +24,7 @@ from headgate.maintain.verify_files import (
     VectorCheck,
     check_delta,
     check_files,
-    check_manifests,
-    snapshot_files,
+    listed_files,
 )
 from headgate.maintain.verify_ranges import ancestors, check_ranges
 from headgate.model import (
@@ -100,11 +99,11 @@ class Verifier:
         progress("offset ranges")
         check_ranges(report, table, snapshot, not _has_keys(table))
         progress("files")
-        if not check_manifests(report, table, snapshot, files):
+        held = listed_files(report, self._spark, table, snapshot, files)
+        if held is None:
             for name in OF_FILES:
                 report.skipped(name, "the snapshot's files cannot be listed")
             return SnapshotFiles("", files, {})
-        held = snapshot_files(self._spark, table, snapshot, files)
         check_files(report, held)
         progress("deletes")
         VectorCheck(self._spark, report, held).run()

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from headgate.delta.files import Files
@@ -73,6 +74,21 @@ def snapshot_files(spark: SparkSession, table: Any, snapshot: Any, files: Files)
         one = LiveFile(file, tuple(deletes.get(number) for number in range(deletes.size())))
         live[plain(str(file.location())).removeprefix(root)] = one
     return SnapshotFiles(root, files, live)
+
+
+def listed_files(
+    report: Report, spark: SparkSession, table: Any, snapshot: Any, files: Files
+) -> SnapshotFiles | None:
+    """The snapshot's files; None where its manifests are damaged, which is reported."""
+    try:
+        if check_manifests(report, table, snapshot, files):
+            return snapshot_files(spark, table, snapshot, files)
+    except Py4JJavaError as error:
+        # They begin as manifests do, and have their length: what is within is not what was written.
+        why = str(error.java_exception.getClass().getSimpleName())
+        report.add("files", f"snapshot {snapshot.snapshotId()}", f"its manifests cannot be read: {why}")
+        report.passed("files", "its manifests cannot be read")
+    return None
 
 
 def check_manifests(report: Report, table: Any, snapshot: Any, files: Files) -> bool:

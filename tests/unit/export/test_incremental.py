@@ -12,7 +12,7 @@ from headgate.export.incremental import Increment, TableKind, relation
 from headgate.export.lake import SnapshotState, TableColumn
 from headgate.export.service import Scheduler
 from headgate.model import TableMode
-from headgate.store import RunRecord, RunState
+from headgate.store import Exports, RunRecord, RunState
 from tests.unit.export.lake import SALES
 from tests.unit.export.test_service import Place, made, place
 
@@ -106,6 +106,27 @@ def test_a_run_that_fails_behind_its_file_takes_the_file_away(
         place.work(3)
     assert place.exports.run(run.id).state is RunState.FAILED
     assert list(place.root.iterdir()) == []
+    again = place.again()
+    place.work()
+    assert increment_of(place, again) == (1, None, 7, True)
+
+
+def test_a_file_that_is_never_recorded_as_written_leaves_its_rows_to_the_next(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = Exports.note
+
+    def fail(exports: Exports, run_id: str, owner: str, state: RunState, *said: Any) -> bool:
+        if state is RunState.WRITTEN:
+            raise OSError("the control state is away")
+        return noted(exports, run_id, owner, state, *said)
+
+    run = ask(place, retries=0)
+    with monkeypatch.context() as patched:
+        patched.setattr(Exports, "note", fail)
+        place.work()
+    assert place.exports.run(run.id).state is RunState.FAILED
+    assert list(place.root.glob("*.csv")) == []
     again = place.again()
     place.work()
     assert increment_of(place, again) == (1, None, 7, True)

@@ -97,6 +97,14 @@ def test_a_mail_that_is_refused_itself_is_told_from_one_that_is_put_off(tmp_path
             Mailer(smtp_of(server), lambda _: PASSWORD).send(LETTER, TO)
 
 
+def test_a_server_that_hangs_up_at_one_recipient_has_taken_the_mail_for_none(tmp_path: Path) -> None:
+    with MailServer(tmp_path) as server:
+        server.refusals = {TO[0]: "421 too many mails"}
+        with pytest.raises(PutOff) as raised:
+            Mailer(smtp_of(server), lambda _: PASSWORD).send(LETTER, TO)
+        assert (set(raised.value.open_to), raised.value.refused, server.taken) == (set(TO), {}, [])
+
+
 def test_without_a_server_the_setting_is_named() -> None:
     with pytest.raises(ConfigError, match="no mail server"):
         Mailer(Smtp(), lambda _: "").send(LETTER, TO)

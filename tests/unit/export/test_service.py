@@ -396,6 +396,16 @@ def test_a_mail_that_is_too_large_for_the_server_has_a_link(place: Place) -> Non
     assert not list(mail.iter_attachments())
 
 
+def test_a_mail_that_is_refused_for_good_is_not_sent_again(place: Place) -> None:
+    run = place.ask()
+    place.mails.most_bytes = 1
+    place.work()
+    done = place.exports.run(run.id)
+    assert (done.state, place.mails.taken) == (RunState.DONE, [])
+    assert {told.split(":")[0] for told in done.detail["told"].values()} == {"refused"}
+    assert "552" in done.detail["told"]["a@example.org"]
+
+
 def test_a_run_is_one_workers_and_an_export_has_one_at_a_time(place: Place) -> None:
     first = place.ask()
     place.again()

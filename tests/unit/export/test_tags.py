@@ -85,6 +85,13 @@ def test_tagged_fields_are_found_in_structs_and_arrays() -> None:
         ("SELECT col FROM t LATERAL VIEW explode(split(email, '@')) v", ["col"], ["col"]),
         ("SELECT explode(map(id, email)) AS (k, v) FROM t", ["k", "v"], ["k", "v"]),
         ("SELECT e, n FROM t UNPIVOT (e FOR n IN (email, town))", ["e"], ["e"]),
+        ("SELECT explode(split(email, '@')), id FROM t", ["col", "id"], ["col"]),
+        ("SELECT json_tuple(email, 'a', 'b') FROM t", ["c0", "c1"], ["c0", "c1"]),
+        ("SELECT stack(2, id, town) FROM t", ["col0"], []),
+        # Which of a star's columns stands beside one that is named is not known.
+        ("SELECT id, sku FROM a UNION ALL SELECT * FROM t", ["id", "sku"], ["id", "sku"]),
+        ("SELECT * FROM a UNION ALL SELECT id, email FROM t", ["id", "sku"], ["id", "sku"]),
+        ("SELECT * FROM a UNION ALL SELECT id, town FROM t", ["id", "sku"], []),
         # All of what has one within, and fields of it.
         ("SELECT contact AS c FROM t", ["c.email", "c.country"], ["c_email"]),
         ("SELECT to_json(contact) AS c, contact.country AS d FROM t", ["c", "d"], ["c"]),

@@ -8,10 +8,11 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from headgate.delta.files import files_at
 from headgate.maintain.findings import Report
-from headgate.maintain.verify_files import SnapshotFiles, VectorCheck, check_manifests
+from headgate.maintain.verify_files import SnapshotFiles, VectorCheck, check_manifests, listed_files
 from headgate.tables.live_files import LiveFile
 
 MANIFEST = b"Obj\x01 and what it lists"
@@ -28,6 +29,9 @@ class Table:
 
     def io(self) -> None:
         pass
+
+    def snapshotId(self) -> int:  # noqa: N802
+        return 7
 
     def manifestListLocation(self) -> str:  # noqa: N802
         return f"file:{self.root}/metadata/list.avro"
@@ -66,6 +70,26 @@ def test_a_damaged_manifest_is_named(
     there = {"list.avro": listed, "m0.avro": manifest}
     present = {name: data for name, data in there.items() if data is not None}
     assert findings(tmp_path, present) == (not expected, expected)
+
+
+@pytest.mark.parametrize("broken", ["allManifests", "newScan"])
+def test_manifests_that_cannot_be_read_are_damage(
+    tmp_path: Path, broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = SimpleNamespace(getSimpleName=lambda: "RuntimeIOException")
+    cause = SimpleNamespace(_target_id="o1", getClass=lambda: java)
+
+    def fail(*_: object) -> None:
+        raise Py4JJavaError("it cannot be read", cause)
+
+    (tmp_path / "metadata").mkdir()
+    for name in ("list.avro", "m0.avro"):
+        (tmp_path / "metadata" / name).write_bytes(MANIFEST)
+    monkeypatch.setattr(Table, broken, fail, raising=False)
+    report, table = Report(), Table(tmp_path)
+    assert listed_files(report, cast(Any, None), table, table, files_at(str(tmp_path))) is None
+    (found,) = report.findings
+    assert (found.where, "RuntimeIOException" in found.message) == ("snapshot 7", True)
 
 
 def test_position_deletes_that_are_cut_short_are_named(tmp_path: Path) -> None:
