@@ -13,13 +13,13 @@ from fastapi import FastAPI
 
 from headgate.access.roles import Grant, Principal
 from headgate.access.topics import TopicRights, all_rights
-from headgate.config import Settings
 from headgate.embedded.ports import LOOPBACK, free_port
 from headgate.registry.client import SchemaSource
 from headgate.registry.compatibility import AvroCompatibility
 from headgate.registry.routes import registry_router
-from headgate.registry.schemas import Schema, SchemaType
+from headgate.registry.schemas import Reference, Schema, SchemaType
 from headgate.registry.service import RegistryService
+from headgate.server.api.topics import described_subject
 from headgate.server.messages.decoding import MessageReader, Part
 from headgate.server.messages.schema_rights import KEPT_SECONDS, SchemaRights
 from headgate.store import Store
@@ -101,3 +101,19 @@ def test_the_registry_is_asked_once_for_many_messages(service: RegistryService, 
     assert seen.sees(schema_id)
     now = KEPT_SECONDS
     assert not seen.sees(schema_id)
+
+
+def test_references_to_subjects_of_others_are_left_out(service: RegistryService, source: SchemaSource) -> None:
+    for subject in ("hr.address-value", "shop.address-value"):
+        registered(service, subject, subject[:2])
+    references = (Reference("theirs", "hr.address-value", 1), Reference("ours", "shop.address-value", 1))
+    schema = Schema('{"type": "object"}', SchemaType.JSON, references)
+    service.register("shop.bills-value", schema)
+
+    def names(seen: TopicRights) -> list[str]:
+        shown = described_subject(source, "shop.bills-value", seen)
+        assert shown is not None
+        return [one["subject"] for one in shown["versions"][0]["references"]]
+
+    assert names(rights("reader:local:shop.*")) == ["shop.address-value"]
+    assert names(rights("reader:local:*")) == ["hr.address-value", "shop.address-value"]
