@@ -141,11 +141,12 @@ def test_browser_of_an_ended_session_signs_in_again(client: TestClient, store: S
         for path in ("/api/v1/tables", "/api/v1/live", "/registry/subjects", "/metrics"):
             answer = client.get(path)
             assert (answer.status_code, "set-cookie" in answer.headers) == (401, False), path
-        for method, path in (("GET", "/api/v1/session"), ("DELETE", "/api/v1/session"), ("POST", "/sign-out")):
+        session = "/api/v1/session"
+        for method, path in (("GET", session), ("DELETE", session), ("POST", "/sign-out")):
             answer = client.request(method, path, headers={"Cookie": "headgate-session-8080=unknown"})
             assert (answer.status_code, answer.json()["message"]) == (401, "The browser's session has ended.")
             cookie = answer.headers["set-cookie"]
-            assert re.match(r'headgate-session-8080=""; .*Max-Age=0; Path=/; SameSite=strict$', cookie), cookie
+            assert re.match(r'headgate-session-8080=""; .*Max-Age=0; Path=/; SameSite=strict$', cookie)
         assert not client.cookies
     shown = login(store)
     client.cookies.set("headgate-session-8080", "of-the-server-before", domain="127.0.0.1", path="/")

@@ -125,8 +125,8 @@ def messages_router(
         text: Annotated[str | None, Query(description="Only with this in key, value or a header.")] = None,
         cursor: Annotated[str | None, Query(description="`next` or `previous` of another page.")] = None,
     ) -> dict[str, Any]:
-        """Committed messages, decoded by the schemas that one sees. A filter is held against ten thousand records at most, or for five
-        seconds; `is_whole` is false then, and `next` goes on."""
+        """Committed messages, decoded by the schemas that one sees. A filter is held against ten thousand
+        records at most, or for five seconds; `is_whole` is false then, and `next` goes on."""
         topic = seen(name, asking)
         caller = callers(asking.caller)
         most = min(limit, caller.rows or limit)

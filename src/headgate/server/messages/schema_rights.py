@@ -1,4 +1,4 @@
-"""Which schemas messages are decoded by for a caller: those that the registry would show them by their ids."""
+"""Which schemas messages are decoded by for a caller: those that the registry shows them by their ids."""
 
 import time
 from collections.abc import Callable

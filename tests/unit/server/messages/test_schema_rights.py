@@ -103,7 +103,7 @@ def test_the_registry_is_asked_once_for_many_messages(service: RegistryService, 
     assert not seen.sees(schema_id)
 
 
-def test_references_to_subjects_of_others_are_left_out(service: RegistryService, source: SchemaSource) -> None:
+def test_references_to_subjects_of_others_are_hidden(service: RegistryService, source: SchemaSource) -> None:
     for subject in ("hr.address-value", "shop.address-value"):
         registered(service, subject, subject[:2])
     references = (Reference("theirs", "hr.address-value", 1), Reference("ours", "shop.address-value", 1))
