@@ -140,13 +140,23 @@ class Gate:
             case _:
                 raise NotAuthorized("Authorization must be Bearer or Basic.")
 
+    def is_of_ended_session(self, visit: Visit) -> bool:
+        """Whether its cookie is of no session that is open."""
+        if self.sessions is None or visit.session is None:
+            return False
+        return self.sessions.find(visit.session, visit.uid) is None
+
     def _signed_in(self, visit: Visit) -> Admission | None:
-        """Whose browser it is, if it was signed in; NotAllowed where another page may have sent this."""
+        """Whose browser it is, if it was signed in; NotAuthorized where its session has ended, and NotAllowed
+        where another page may have sent this."""
         if self.sessions is None or visit.session is None:
             return None
         session = self.sessions.find(visit.session, visit.uid)
+        if session is None:
+            # Not the local user, who may more than whoever was signed in before the server started again.
+            raise NotAuthorized("The browser's session has ended.", "Sign in again.")
         # Links are for the machine itself: what they open is no question of credentials.
-        if session is None or (session.credential is None and visit.public):
+        if session.credential is None and visit.public:
             return None
         if not visit.is_ours:
             raise NotAllowed(

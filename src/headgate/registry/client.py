@@ -167,6 +167,18 @@ class SchemaSource:
         found: Any = self._ask(lambda: self._client._rest_client.get("subjects", {}), "its subjects")
         return sorted(found or ())
 
+    def subjects_of(self, schema_id: int) -> list[str]:
+        """Those that a schema is under, deleted ones too; none of a schema that is not there, and where the
+        registry does not tell."""
+        path, query = f"schemas/ids/{schema_id}/subjects", {"deleted": "true"}
+        try:
+            found: Any = self._ask(
+                lambda: self._client._rest_client.get(path, query), f"the subjects of schema {schema_id}"
+            )
+        except NotFound:
+            return []
+        return list(found or ())
+
     def register(self, subject: str, kind: SchemaType, text: str) -> int:
         """The id of this schema, which is the subject's latest version now, if it was not before."""
         path = f"subjects/{quote(subject, safe='')}/versions"

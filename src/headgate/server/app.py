@@ -106,8 +106,9 @@ def create_app(
     )
     app.state.live = live
     app.add_middleware(BodyLimits, limits=runtime.settings.limits, own_limits=frozenset({TOKENS}))
-    app.add_middleware(Doorkeeper, gate=gate, cluster=runtime.settings.namespace)
-    app.add_middleware(OwnOrigin, public_url=runtime.settings.public.url)
+    public_url = runtime.settings.public.url
+    app.add_middleware(Doorkeeper, gate=gate, cluster=runtime.settings.namespace, public_url=public_url)
+    app.add_middleware(OwnOrigin, public_url=public_url)
     audit = Audit(store.engine)
     app.add_middleware(Trail, audit=audit, keep=runtime.settings.audit.keep)
     answer_failures(app, API)
@@ -152,7 +153,7 @@ def create_app(
         settings_router(runtime),
     )
     if gate.sessions is not None:
-        routers = (*routers, session_router(gate, gate.sessions, runtime.settings.public.url))
+        routers = (*routers, session_router(gate, gate.sessions, public_url))
     check_declared(routers)
     # Routes are tried in their order: engines ask the catalog and the registry with every batch.
     for path, router in (mounts or {}).items():
@@ -160,7 +161,7 @@ def create_app(
     for router in routers:
         app.include_router(router, prefix=API, responses=RESPONSES)
     if gate.sessions is not None:
-        app.include_router(signin_router(gate.sessions, runtime.settings.public.url))
+        app.include_router(signin_router(gate.sessions, public_url))
     app.include_router(files_router(runtime, store))
     app.include_router(operations_router(found, {"store": store.tables, **(checks or {})}, instance))
     app.include_router(pages_router())

@@ -8,15 +8,15 @@ What they may is each route's to say: see `access.py`.
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.access import Gate, LocalKeys
 from headgate.access.credentials import Credentials
 from headgate.access.gate import ADMISSION, CONSOLE_HEADER, PUBLIC_DOOR, Visit
 from headgate.access.limits import FailureLimit
 from headgate.access.oidc import Issuer
-from headgate.access.sessions import SIGN_IN, Sessions
+from headgate.access.sessions import SIGN_IN, SIGN_OUT, Sessions
 from headgate.access.tokens import Tokens
 from headgate.access.topics import RIGHTS
 from headgate.catalog.oauth import PATH
@@ -26,6 +26,7 @@ from headgate.embedded.secrets import ENGINE_KEY, OPERATOR_KEY, secret
 from headgate.errors import HeadgateError, LimitReached, NotAllowed, NotAuthorized, TooManyFailures
 from headgate.export.links import PATH as FILES
 from headgate.server.access import Access, check_known
+from headgate.server.cookies import forget_session
 from headgate.server.failures import Failure, status_of
 from headgate.server.pages import is_open
 from headgate.store import Store
@@ -59,10 +60,11 @@ def gate_of(runtime: Runtime, store: Store) -> Gate:
 class Doorkeeper:
     """Asks each request who it is from, and whether they may."""
 
-    def __init__(self, app: ASGIApp, gate: Gate, cluster: str) -> None:
+    def __init__(self, app: ASGIApp, gate: Gate, cluster: str, public_url: str | None = None) -> None:
         self._app = app
         self._gate = gate
         self._cluster = cluster
+        self._public_url = public_url
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if _is_for_anybody(scope) and _is_large(scope):
@@ -83,11 +85,27 @@ class Doorkeeper:
                 if caller.reads_only:
                     raise NotAllowed(f"{caller.name}'s query reads the catalog alone.")
             except HeadgateError as error:
-                await _refuse(error, scope, receive, send)
+                await _refuse(error, scope, receive, self._forgetting(scope, send))
                 return
             scope[RIGHTS] = Access(caller, self._cluster)
             scope[ADMISSION] = admission
         await self._app(scope, receive, send)
+
+    def _forgetting(self, scope: Scope, send: Send) -> Send:
+        """Who asks whether they are signed in, by the cookie of a session that has ended, loses it with the
+        answer. Other requests keep it: they stay refused until somebody has been shown that it has ended."""
+        if scope["path"] not in (SESSION, SIGN_OUT) or not self._gate.is_of_ended_session(Visit.of(scope)):
+            return send
+        forgotten = Response()
+        forget_session(scope, forgotten, self._public_url)
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                kept = [(name, value) for name, value in forgotten.raw_headers if name != b"content-length"]
+                message = {**message, "headers": [*message["headers"], *kept]}
+            await send(message)
+
+        return sending
 
 
 def _is_for_catalog(path: str) -> bool:

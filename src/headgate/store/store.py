@@ -376,9 +376,11 @@ class Store:
         *,
         before: int | None = None,
         text: str | None = None,
+        is_current: bool = False,
     ) -> list[dict[str, Any]]:
         """The newest first; of one subject, of several, or of all. `before` is the id of an event; `text` is
-        anywhere in the subject, the kind or the message."""
+        anywhere in the subject, the kind or the message. `is_current`: none of a statement that is deleted
+        and whose name another has now."""
         query = sa.select(_events).order_by(_events.c.id.desc()).limit(limit)
         if isinstance(subject, str):
             query = query.where(_events.c.subject == subject)
@@ -389,6 +391,10 @@ class Store:
         if text is not None:
             columns = (_events.c.subject, _events.c.kind, _events.c.message)
             query = query.where(sa.or_(*(column.icontains(text, autoescape=True) for column in columns)))
+        if is_current:
+            made = _statements_made()
+            query = query.outerjoin(made, made.c.subject == _events.c.subject)
+            query = query.where(_events.c.id >= sa.func.coalesce(made.c.id, 0))
         with reading(self.engine) as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
@@ -453,6 +459,13 @@ class Store:
 
 def log_event(connection: Connection, subject: str, kind: str, message: str) -> None:
     connection.execute(_events.insert().values(at=time.time(), subject=subject, kind=kind, message=message))
+
+
+def _statements_made() -> sa.Subquery:
+    """By subject, the event of the last time that a statement of the name was created."""
+    is_one = sa.and_(_events.c.subject.startswith("statement "), _events.c.kind == "created")
+    newest = sa.func.max(_events.c.id).label("id")
+    return sa.select(_events.c.subject, newest).where(is_one).group_by(_events.c.subject).subquery()
 
 
 def _table_record(row: RowMapping) -> TableRecord:

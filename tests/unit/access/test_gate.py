@@ -16,6 +16,7 @@ from headgate.access.credentials import Credentials
 from headgate.access.gate import Gate, Visit
 from headgate.access.limits import PER_CLIENT, FailureLimit
 from headgate.access.roles import ENGINE, LOCAL, Grant, Role
+from headgate.access.sessions import Sessions
 from headgate.access.tokens import LONGEST_TOKEN, Tokens
 from headgate.errors import NotAuthorized, TooManyFailures
 from headgate.store import Store
@@ -73,6 +74,34 @@ def test_own_user_needs_nothing_on_loopback_and_others_a_credential(
         assert gate.caller(by_key) is LOCAL
     with pytest.raises(NotAuthorized):
         gate.caller(Visit(nothing, "10.0.0.1", public=True, peer=own_peer()))
+
+
+def test_browser_of_no_open_session_is_not_taken_for_the_local_user(
+    credentials: Credentials, tokens: Tokens, client_id: str, clock: Clock
+) -> None:
+    """A server that starts again knows no session, and whoever was signed in as less must not be more."""
+    gate = Gate(credentials, tokens, KEYS, sessions=Sessions(KEYS.operator, 600, clock))
+    assert gate.sessions is not None
+    own = own_peer()
+
+    def visit(session: str | None, public: bool = False) -> Visit:
+        return Visit(None, "127.0.0.1", public, own, session)
+
+    assert gate.caller(visit(None)) is LOCAL
+    of_another = gate.sessions.begin(client_id, os.geteuid() + 1)
+    for unknown in ("of-the-server-before", "", of_another):
+        assert gate.is_of_ended_session(visit(unknown))
+        for public in (False, True):
+            with pytest.raises(NotAuthorized, match="session has ended"):
+                gate.caller(visit(unknown, public))
+    known = gate.sessions.begin(client_id, os.geteuid())
+    assert gate.caller(visit(known)).name == "'notebook'"
+    assert not gate.is_of_ended_session(visit(known))
+    assert not gate.is_of_ended_session(visit(None))
+    clock.now += 600
+    with pytest.raises(NotAuthorized, match="session has ended"):
+        gate.caller(visit(known))
+    assert gate.caller(Visit(f"Bearer {KEYS.operator}", "127.0.0.1", session=known)) is LOCAL
 
 
 def test_a_token_is_its_clients(gate: Gate, tokens: Tokens, client_id: str) -> None:

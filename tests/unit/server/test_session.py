@@ -132,6 +132,31 @@ def test_sign_out_ends_the_session_for_good(browsers: Browsers, store: Store) ->
     assert browser.get("/api/v1/session").status_code == 401
 
 
+def test_browser_of_an_ended_session_signs_in_again(client: TestClient, store: Store) -> None:
+    """At the loopback door too, where this user's browser without a cookie needs nothing."""
+    assert client.get("/api/v1/session").json()["by"] == "local"
+    client.headers.update(CONSOLE)
+    for _ in range(2):
+        client.cookies.set("headgate-session-8080", "of-the-server-before", domain="127.0.0.1", path="/")
+        for path in ("/api/v1/tables", "/api/v1/live", "/registry/subjects", "/metrics"):
+            answer = client.get(path)
+            assert (answer.status_code, "set-cookie" in answer.headers) == (401, False), path
+        session = "/api/v1/session"
+        for method, path in (("GET", session), ("DELETE", session), ("POST", "/sign-out")):
+            answer = client.request(method, path, headers={"Cookie": "headgate-session-8080=unknown"})
+            assert (answer.status_code, answer.json()["message"]) == (401, "The browser's session has ended.")
+            cookie = answer.headers["set-cookie"]
+            assert re.match(r'headgate-session-8080=""; .*Max-Age=0; Path=/; SameSite=strict$', cookie)
+        assert not client.cookies
+    shown = login(store)
+    client.cookies.set("headgate-session-8080", "of-the-server-before", domain="127.0.0.1", path="/")
+    assert client.post("/api/v1/session", json=shown).status_code == 200
+    assert client.get("/api/v1/session").json()["name"] == "ada"
+    Credentials(store.engine).revoke("ada")
+    revoked = client.get("/api/v1/session")
+    assert (revoked.status_code, "set-cookie" in revoked.headers) == (401, False)
+
+
 @pytest.mark.parametrize("method", ["POST", "DELETE", "PATCH", "PUT"])
 def test_cookie_alone_changes_nothing(browsers: Browsers, store: Store, method: str) -> None:
     """What another page has a browser send has the cookie at most, and none of the console's headers."""

@@ -1,10 +1,18 @@
 """Statements by API and as metrics, on the control state."""
 
+import time
+from base64 import b64encode
+from typing import Any, cast
+
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from headgate.access.credentials import Credentials
+from headgate.access.roles import Grant
 from headgate.errors import InvalidRequest
 from headgate.model import StatementState
+from headgate.server.live.samples import Figures, Sample
 from headgate.store import Statements, Store
 
 DETAIL = {
@@ -124,3 +132,31 @@ def test_while_it_is_reset_a_statement_is_neither_started_nor_stopped(statements
     statements.want("clean-orders", "deleted")
     statements.was_reset(record.id, {}, "reset")
     assert statements.get("clean-orders").desired == "deleted"
+
+
+def test_statement_shows_nothing_of_one_that_had_its_name(client: TestClient, statements: Statements) -> None:
+    """Whoever may see the new one need not have seen the other."""
+    statements.note("clean-orders", "closed", "of another")
+    statements.note("other", "closed", "of none")
+    app = cast(FastAPI, client.app)
+    samples = app.state.live._sampler._samples
+    samples.append(Sample(time.time() - 60, {}, {"clean-orders": Figures(4711.0, 3)}))
+    statements.remove(statements.get("clean-orders").id)
+    statements.create("clean-orders", "insert", "INSERT INTO clean SELECT id FROM orders", {})
+    samples.append(Sample(time.time() + 60, {}, {"clean-orders": Figures(1.0, 3)}))
+
+    def kinds(path: str, headers: dict[str, str]) -> list[str]:
+        found: Any = client.get(path, headers=headers).json()
+        return [one["kind"] for one in (found["events"] if isinstance(found, dict) else found)]
+
+    made, key = Credentials(statements._engine).create("ada", [Grant.parse("reader")])
+    reader = {"Authorization": f"Basic {b64encode(f'{made.client_id}:{key}'.encode()).decode()}"}
+    for headers in ({}, reader):
+        assert kinds("/api/v1/statements/clean-orders", headers) == ["created"]
+    assert kinds("/api/v1/events?subject=statement clean-orders", reader) == ["created"]
+    assert kinds("/api/v1/events", reader) == ["created"]
+    everything = kinds("/api/v1/events?subject=statement clean-orders", {})
+    assert everything == ["created", "deleted", "closed", "Running", "created"], "an admin sees what was"
+    shown = client.get("/api/v1/samples?statement=clean-orders", headers=reader).json()
+    assert 4711.0 not in [one["statements"].get("clean-orders", {}).get("rate") for one in shown]
+    assert shown[-1]["statements"]["clean-orders"]["rate"] == 1.0

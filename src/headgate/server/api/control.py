@@ -47,7 +47,7 @@ def control_router(found: Overview) -> APIRouter:
             return store.events(subject, limit, before=before, text=text)
         subjects = store.event_subjects() if subject is None else [subject]
         seen = found.seen_by(access).subjects(subjects)
-        return store.events(seen, limit, before=before, text=text)
+        return store.events(seen, limit, before=before, text=text, is_current=True)
 
     @router.get(
         "/query",

@@ -22,6 +22,7 @@ from headgate.server.messages.cursor import Cursor
 from headgate.server.messages.decoding import MessageReader
 from headgate.server.messages.pages import read_page
 from headgate.server.messages.ranges import range_reader
+from headgate.server.messages.schema_rights import SchemaRights
 from headgate.statements.asking import Caller
 from headgate.store import Store
 
@@ -40,7 +41,6 @@ def dead_letters_router(
     callers: Callable[[Principal], Caller],
 ) -> APIRouter:
     router = APIRouter(prefix="/tables", tags=["tables"])
-    decoder = MessageReader(schemas)
 
     @router.get(
         "/{topic}/dead-letters",
@@ -79,6 +79,7 @@ def dead_letters_router(
             page = read_page(
                 source, reach, begin, "older", most, lambda one: _headers(one).get("topic") == topic
             )
+        decoder = MessageReader(schemas, SchemaRights(schemas, asking).sees)
         older = Cursor(found.id, "older", True, page.low)
         has_older = any(offset > bounds[p][0] for p, offset in page.low.items())
         return {

@@ -62,9 +62,13 @@ def live_router(live: Live, store: Store) -> APIRouter:
     def _asked(access: Access, table: str | None, statement: str | None, minutes: float) -> list[Sample]:
         if table is not None:
             access.check_table(table, Role.READER)
+        found = live.samples(minutes * 60)
         if statement is not None:
             check_statement(access, statements, statement, Role.READER)
-        return live.samples(minutes * 60)
+            # Another may have had the name before.
+            created_at = statements.get(statement).created_at
+            return [one for one in found if one.at >= created_at]
+        return found
 
     return router
 

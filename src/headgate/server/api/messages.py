@@ -29,6 +29,7 @@ from headgate.server.messages.live import Tail
 from headgate.server.messages.pages import Page, read_page
 from headgate.server.messages.producing import MessageWriter, NewMessage
 from headgate.server.messages.ranges import range_reader
+from headgate.server.messages.schema_rights import SchemaRights
 from headgate.server.standing import Standing, Stands
 from headgate.statements.asking import Caller
 
@@ -96,7 +97,7 @@ def messages_router(
 ) -> APIRouter:
     """`callers`: how much one may read; `stands`: that they may still be answered."""
     router = APIRouter(prefix="/topics", tags=["topics"])
-    decoder, writer, tails = MessageReader(schemas), MessageWriter(access), Readers(MOST_TAILS)
+    writer, tails = MessageWriter(access), Readers(MOST_TAILS)
 
     def seen(name: str, asking: Access) -> Topic:
         topic = topics.describe(name)
@@ -124,8 +125,8 @@ def messages_router(
         text: Annotated[str | None, Query(description="Only with this in key, value or a header.")] = None,
         cursor: Annotated[str | None, Query(description="`next` or `previous` of another page.")] = None,
     ) -> dict[str, Any]:
-        """Committed messages, decoded. A filter is held against ten thousand records at most, or for five
-        seconds; `is_whole` is false then, and `next` goes on."""
+        """Committed messages, decoded by the schemas that one sees. A filter is held against ten thousand
+        records at most, or for five seconds; `is_whole` is false then, and `next` goes on."""
         topic = seen(name, asking)
         caller = callers(asking.caller)
         most = min(limit, caller.rows or limit)
@@ -136,6 +137,7 @@ def messages_router(
             else Cursor.parse(cursor, topic.id)
         )
         asking.note_records()
+        decoder = MessageReader(schemas, SchemaRights(schemas, asking).sees)
         shown: dict[tuple[int | None, int | None], dict[str, Any]] = {}
 
         def matches(message: Message) -> bool:
@@ -176,6 +178,7 @@ def messages_router(
         tails.check()
         matches = None if not text else lambda record: _has_text(record, text)
         still = Standing(stands, asking.caller)
+        decoder = MessageReader(schemas, SchemaRights(schemas, asking).sees)
         tail = Tail(access, name, starts, decoder.shown, most, matches, still.check)
         # No proxy is to gather them.
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
 from headgate.access import Principal, Role
-from headgate.errors import HeadgateError, LimitReached, TooManyRequests
+from headgate.errors import HeadgateError, LimitReached, NotFound, TooManyRequests
 from headgate.kafka.access import KafkaAccess
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.readable import Reader, WriterSchema
@@ -19,7 +19,8 @@ from headgate.kafka.topics import Topics, no_such_topic
 from headgate.model import Start, StartKind
 from headgate.options import parse_duration
 from headgate.registry.client import SchemaSource
-from headgate.server.access import Asking, needs
+from headgate.server.access import Access, Asking, needs
+from headgate.server.messages.schema_rights import SchemaRights
 from headgate.server.standing import Standing, Stands
 from headgate.statements.asking import Caller
 
@@ -77,9 +78,17 @@ def records_router(
     router = APIRouter(prefix="/topics", tags=["topics"])
     topics, offsets = Topics(access), Offsets(access)
 
-    def schema_of(schema_id: int) -> WriterSchema:
-        found = schemas.schema(schema_id)
-        return WriterSchema(found.type.value, found.text)
+    def reader_for(asking: Access) -> Reader:
+        """One that reads by the schemas which the caller sees."""
+        rights = SchemaRights(schemas, asking)
+
+        def schema_of(schema_id: int) -> WriterSchema:
+            if not rights.sees(schema_id):
+                raise NotFound(f"Schema {schema_id} is under no subject that {asking.caller.name} sees.")
+            found = schemas.schema(schema_id)
+            return WriterSchema(found.type.value, found.text)
+
+        return Reader(schema_of)
 
     @router.get(
         "/{name}/records",
@@ -94,7 +103,7 @@ def records_router(
         limit: Annotated[int | None, Query(ge=1, le=2**31)] = None,
         timeout: Annotated[str, Query(description="Ends when no record came for this long.")] = "5s",
     ) -> StreamingResponse:
-        """Lines of JSON, the last with the op `end` or `error`."""
+        """Lines of JSON, the last with the op `end` or `error`. Decoded by the schemas that one sees."""
         seconds = min(parse_duration(timeout), LONGEST_SECONDS)
         topic = topics.describe(name)
         if topic.internal and not asking.has(name, Role.ADMIN):
@@ -103,7 +112,7 @@ def records_router(
         asking.note_records()
         held.check()
         messages = committed_records(access, name, places, limit, seconds)
-        reader = Reader(schema_of)
+        reader = reader_for(asking)
         still = Standing(stands, asking.caller)
         rows = bounded((reader.record(message) for message in messages), callers(asking.caller), still)
         return StreamingResponse(held_lines(rows, held), media_type=NDJSON)

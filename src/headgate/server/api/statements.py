@@ -49,7 +49,8 @@ def statements_router(
     )
     def show(name: str) -> dict[str, Any]:
         record = statements.get(name)
-        return overview.statement_with_detail(record, store.events(f"statement {name}", EVENTS))
+        events = store.events(f"statement {name}", EVENTS, is_current=True)
+        return overview.statement_with_detail(record, events)
 
     @router.post(
         "/{name}/stop",

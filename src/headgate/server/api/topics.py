@@ -8,9 +8,11 @@ from fastapi import APIRouter, status
 from pydantic import BaseModel, ConfigDict, Field
 
 from headgate.access import Role
+from headgate.access.topics import TopicRights
 from headgate.kafka.offsets import Offsets
 from headgate.kafka.topics import BROKER_DEFAULT, Topics, check_not_reserved, no_such_topic
 from headgate.model import Topic
+from headgate.registry.api.rights import SubjectRights
 from headgate.registry.client import SchemaSource, SubjectVersion
 from headgate.server.access import Access, Asking, needs
 from headgate.server.answers import answers
@@ -93,9 +95,10 @@ def topics_router(store: Store, topics: Topics, offsets: Offsets, schemas: Schem
         **answers(TopicSchemasAnswer),
     )
     def show_schemas(name: str, access: Asking) -> dict[str, Any]:
-        """The subjects `NAME-key` and `NAME-value`, with their versions as they were registered."""
+        """The subjects `NAME-key` and `NAME-value`, with their versions as they were registered, without
+        references to subjects that one does not see."""
         _seen(topics, name, access)
-        return {part: _subject(schemas, f"{name}-{part}") for part in ("key", "value")}
+        return {part: described_subject(schemas, f"{name}-{part}", access) for part in ("key", "value")}
 
     @router.delete(
         "/{name}",
@@ -131,7 +134,9 @@ def _latest(version: SubjectVersion | None) -> dict[str, Any] | None:
     return {"subject": version.subject, "version": version.version, "id": version.id, "type": version.type}
 
 
-def _subject(schemas: SchemaSource, subject: str) -> dict[str, Any] | None:
+def described_subject(schemas: SchemaSource, subject: str, rights: TopicRights) -> dict[str, Any] | None:
+    """As a caller of these rights sees it; None when it has no version."""
+    subjects = SubjectRights(rights)
     numbers = schemas.version_numbers(subject)
     if not numbers:
         return None
@@ -151,6 +156,7 @@ def _subject(schemas: SchemaSource, subject: str) -> dict[str, Any] | None:
                 "references": [
                     {"name": name, "subject": target, "version": number}
                     for name, target, number in one.references
+                    if subjects.sees(target)
                 ],
             }
             # One that was deleted meanwhile is not there.

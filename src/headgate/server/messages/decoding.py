@@ -1,6 +1,6 @@
 """Messages as people read them: decoded by the schemas that they name, their numbers exact in a browser."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,10 +36,14 @@ class Part:
 
 
 class MessageReader:
-    """Reads with the schemas of a registry. Raises RegistryUnavailable while that does not answer."""
+    """Reads with the schemas of a registry. Raises RegistryUnavailable while that does not answer.
 
-    def __init__(self, schemas: SchemaSource) -> None:
+    `sees` tells whether whoever reads may see a schema: where not, a message that names it is not decoded.
+    """
+
+    def __init__(self, schemas: SchemaSource, sees: Callable[[int], bool]) -> None:
         self._schemas = schemas
+        self._sees = sees
         # Avro, and what has no schema, is read as records are everywhere else.
         self._reader = Reader(self._writer_schema)
 
@@ -68,6 +72,11 @@ class MessageReader:
             content = data.hex() if found.format == "bytes" and data is not None else found.content
             return Part(browser_exact(content), found.format)
         schema_id = int.from_bytes(data[1:HEADER], "big")
+        if not self._sees(schema_id):
+            # Whether there is such a schema is not told either.
+            return Part(
+                data.hex(), "bytes", None, f"names schema {schema_id}, which is under no subject that you see"
+            )
         try:
             content, kind = self._by_schema(schema_id, data)
         except NotFound:

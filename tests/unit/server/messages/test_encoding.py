@@ -79,7 +79,7 @@ class Registry:
         return self.one
 
     def reader(self) -> MessageReader:
-        return MessageReader(cast(SchemaSource, self))
+        return MessageReader(cast(SchemaSource, self), lambda _: True)
 
     def through(self, value: Any, text: str | None = None) -> Any:
         """What is read of what was typed."""
