@@ -10,7 +10,7 @@ from pyspark.sql import types as t
 
 from headgate.decode.connect import is_envelope
 from headgate.decode.debezium import HAS_ROW, AfterReader, ChangeReader
-from headgate.decode.project import project
+from headgate.decode.project import project, widens
 from headgate.decode.reader import Reader
 from headgate.errors import NotFound, SchemaConflict, StatementFailed, UnsupportedSchema
 from headgate.kafka.access import KafkaAccess
@@ -30,6 +30,7 @@ from headgate.tables.records import (
     DELETE,
     IGNORE,
     SKIPPED,
+    TOO_WIDE,
     TRUNCATE,
     UNKNOWN_SCHEMA,
     Entry,
@@ -38,6 +39,7 @@ from headgate.tables.records import (
     bad_record,
     metadata_columns,
 )
+from headgate.tables.renames import Former, former_names, names_as
 
 _METADATA = (Metadata.TIMESTAMP, Metadata.PARTITION, Metadata.OFFSET, Metadata.HEADERS)
 # What Debezium's unwrapping leaves in a row that was deleted.
@@ -46,6 +48,15 @@ DELETED_COLUMN = "__deleted"
 _KEY = "$key_"
 # How many of a subject's newest versions are expected; others are learned when a record has them.
 _VERSIONS = 16
+_MAKE_AGAIN = (
+    "Make the statement again under another name: the new one has the columns that the topic has now, and "
+    "can take over from this one ('sql.tables.initial-offset-from')."
+)
+_LEAVE_OUT = "Or let it leave such records out, with the option 'sql.on-bad-record' = 'skip'."
+_REGISTER = (
+    "Register what is missing and start the statement again; or let it leave such records out, with "
+    "the option 'sql.on-bad-record' = 'skip'."
+)
 
 
 @dataclass(frozen=True)
@@ -69,8 +80,10 @@ class TopicReader:
         self._access = access
         # Who leaves bad records out must know them for sure; who takes rows back reads it in a header.
         self._headers = skip_bad or self._is_retract
-        self._value = self._newest("value")
-        self._key = self._newest("key")
+        self._value: dict[Frame, _Known] = {}
+        self._key: dict[Frame, _Known] = {}
+        self._learn_newest("value", self._value)
+        self._learn_newest("key", self._key)
         if not self._value:
             raise StatementFailed(
                 f"Topic '{table.name}' has no schema that fits its table.",
@@ -109,18 +122,28 @@ class TopicReader:
 
     def plan(self) -> RecordPlan:
         upsert = self._by_key
-        names = {known: self._key_names(known) for known in self._key.values()}
-        value = Part(
-            "value", {frame: Entry(known.reader, known.schema_id) for frame, known in self._value.items()}
-        )
-        key = Part(
-            "key",
-            {frame: Entry(known.reader, known.schema_id, names[known]) for frame, known in self._key.items()},
-        )
         own = [t.StructField(name, kind) for name, kind in self._key_columns().items()] if upsert else []
         has_row = [t.StructField(HAS_ROW, t.BooleanType())] if self._has_events else []
-        columns = t.StructType(
-            [*self.table.columns.fields, *has_row, *own, *metadata_columns(_METADATA).fields]
+        rows = t.StructType([*self.table.columns.fields, *has_row, *own])
+        columns = t.StructType([*rows.fields, *metadata_columns(_METADATA).fields])
+        value = Part(
+            "value",
+            {
+                frame: Entry(known.reader, known.schema_id, self._names(known), rows)
+                for frame, known in self._value.items()
+            },
+        )
+        # Of a field that values have too, the key's is not looked at.
+        others = {
+            entry.names.get(name, name) for entry in value.framed.values() for name in entry.reader.type.names
+        }
+        keyed = t.StructType([column for column in rows.fields if column.name not in others])
+        key = Part(
+            "key",
+            {
+                frame: Entry(known.reader, known.schema_id, self._key_names(known), keyed)
+                for frame, known in self._key.items()
+            },
         )
         # Where rows have a key and each record is a row, one without a value is none.
         changes = value.has_changes or (bool(self.table.primary_key) and self.table.changelog == "append")
@@ -154,9 +177,13 @@ class TopicReader:
             frame = None if body is None else frame_of(body, headers, part)
             # A part that no schema was ever known of is not read.
             if frame is not None and body is not None and known and (part == "value" or self._reads_keys):
-                learned = self._learn(part, frame, body, known) or learned
+                try:
+                    learned = self._learn(part, frame, body, known) or learned
+                except SchemaConflict as error:
+                    said = f"is of a schema that does not fit the statement. {error.message}".rstrip(".")
+                    raise self._failed(partition, offset, said, _MAKE_AGAIN) from error
         if not learned:
-            raise self._failed(partition, offset, self._problem(partition, offset, spark))
+            raise self._bad(partition, offset, spark)
 
     def _learn(self, part: str, frame: Frame, body: bytes, known: dict[Frame, _Known]) -> bool:
         if any(_is_of(body, frame, other) for other in known):
@@ -182,25 +209,36 @@ class TopicReader:
         known[frame] = self._known(part, schema, frame.rest)
         return True
 
-    def _newest(self, part: str) -> dict[Frame, _Known]:
-        found: dict[Frame, _Known] = {}
+    def _learn_newest(self, part: str, known: dict[Frame, _Known]) -> None:
         for schema in self._schemas.versions(f"{self.table.name}-{part}")[-_VERSIONS:]:
             index = b"\x00" if schema.type == "PROTOBUF" else b""
             try:
-                found[prefix_frame(schema.id, index)] = self._known(part, schema, index or None)
+                known[prefix_frame(schema.id, index)] = self._known(part, schema, index or None)
             except (SchemaConflict, UnsupportedSchema):
                 # Perhaps no record was ever written with it; one that was says so.
                 continue
-        return found
 
     def _known(self, part: str, schema: RegisteredSchema, indexes: bytes | None) -> _Known:
         reader = registered_reader(schema, indexes, part)
+        if part == "value" and is_envelope(reader.type):
+            reader = self._of_rows(reader)
+        known = _Known(reader, schema.id)
         if part == "value":
-            if is_envelope(reader.type):
-                reader = self._of_rows(reader)
-            # Raises where a field's type is none of its column's.
-            project(f.lit(None).cast(reader.type), reader.type, self._wanted(reader.type), {})
-        return _Known(reader, schema.id)
+            # Raises where a field's type has nothing to do with its column's.
+            record = f.lit(None).cast(reader.type)
+            project(record, reader.type, self.table.columns, self._names(known), narrow=True)
+        return known
+
+    def _names(self, known: _Known) -> dict[str, str]:
+        """By path, the column of each field that has another name: the statement's columns keep theirs."""
+        kind = known.reader.record_name
+        others = [one for one in self._value.values() if one.reader.record_name == kind and one != known]
+        ordered = sorted([*others, known], key=lambda one: one.schema_id)
+        if not any(one.reader.former_names or one.reader.field_numbers for one in ordered):
+            return {}
+        so_far = [one.reader for one in ordered if one.schema_id <= known.schema_id]
+        former = Former(former_names(so_far), former_names([one.reader for one in ordered]))
+        return names_as(known.reader.type, self.table.columns, former)
 
     def _of_rows(self, envelope: Reader) -> Reader:
         """The reader of the rows in change events. Where the table has the columns of an envelope, the events
@@ -214,9 +252,6 @@ class TopicReader:
     def _has_events(self) -> bool:
         """Whether some records are change events of which the after-images are rows."""
         return any(isinstance(known.reader, AfterReader) for known in self._value.values())
-
-    def _wanted(self, found: t.StructType) -> t.StructType:
-        return t.StructType([field for field in self.table.columns.fields if field.name in found.names])
 
     @property
     def _reads_keys(self) -> bool:
@@ -251,12 +286,18 @@ class TopicReader:
         return {name: f"{_KEY}{name}" for name in known.reader.type.names} if self._by_key else {}
 
     def _key_columns(self) -> dict[str, t.DataType]:
-        """By name, the widest that the schemas in play have: the newest one's."""
-        return {
-            f"{_KEY}{field.name}": field.dataType
-            for known in self._key.values()
-            for field in known.reader.type.fields
-        }
+        """By name: those of the primary key as the table has them, others as wide as any schema has them."""
+        found: dict[str, t.DataType] = {}
+        own = {field.name: field.dataType for field in self.table.columns.fields}
+        for known in self._key.values():
+            for field in known.reader.type.fields:
+                name, kind = f"{_KEY}{field.name}", field.dataType
+                if field.name in self.table.primary_key and widens(own.get(field.name, kind), kind):
+                    kind = own[field.name]
+                elif name in found and widens(kind, found[name]):
+                    kind = found[name]
+                found[name] = kind
+        return found
 
     def _columns(self) -> list[Column]:
         own = {f"{_KEY}{name}" for name in self._key_fields()} if self._by_key else set()
@@ -305,19 +346,23 @@ class TopicReader:
         op = f.when(came, before).when(gone, f.lit(r.DELETE)).otherwise(bad)
         return rows.withColumns({r.OP: op, "$bad": f.col("`$bad`") | ~(came | gone)})
 
-    def _problem(self, partition: int, offset: int, spark: SparkSession) -> str:
+    def _bad(self, partition: int, offset: int, spark: SparkSession) -> StatementFailed:
         """What is wrong with one record, as the readers say it."""
         lane = SparkLane(spark, self._access.spark_options())
         here, behind = ({partition: at} for at in (offset, offset + 1))
         batch = Batch(Position("", "", here), Position("", "", behind))
         found = lane.bad(self.plan(), lane.read(batch, self.table.name))
-        return found[0].message if found else "does not fit its schema"
+        if not found:
+            return self._failed(partition, offset, "does not fit its schema")
+        if found[0].kind == TOO_WIDE:
+            said = f"{found[0].message.replace(_KEY, '')} in this statement"
+            return self._failed(partition, offset, said, f"{_MAKE_AGAIN} {_LEAVE_OUT}")
+        return self._failed(partition, offset, found[0].message)
 
-    def _failed(self, partition: int, offset: int, problem: str) -> StatementFailed:
+    def _failed(self, partition: int, offset: int, problem: str, remedy: str = _REGISTER) -> StatementFailed:
         return StatementFailed(
             f"The record of topic '{self.table.name}' at partition {partition}, offset {offset} {problem}.",
-            "Register what is missing and start the statement again; or let it leave such records out, with "
-            "the option 'sql.on-bad-record' = 'skip'.",
+            remedy,
         )
 
 

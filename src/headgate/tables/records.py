@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from headgate.decode.debezium import ChangeReader
-from headgate.decode.project import project, same_type
+from headgate.decode.project import misfit, project, same_type
 from headgate.decode.reader import Reader
 from headgate.model import Metadata
 from headgate.tables.frames import PREFIX_LENGTH, Frame, header_name
@@ -22,6 +22,7 @@ NULL_KEY = "NullKey"
 NO_SCHEMA_ID = "NoSchemaId"
 UNKNOWN_SCHEMA = "UnknownSchema"
 UNDECODABLE = "Undecodable"
+TOO_WIDE = "TooWide"  # a value that its column cannot hold, where columns stay as they are
 SKIPPED = "Skipped"  # left out by its owner's word; not a bad record
 # What a task says when it meets a bad record, and where that is; looked for in the failure of its job.
 BAD_RECORD = "headgate: a record does not decode"
@@ -95,6 +96,8 @@ class Entry:
     schema_id: int | None = None
     #: Where a field's column has another name: written path to column's name.
     names: Mapping[str, str] = field(default_factory=dict)
+    #: Columns that stay as they are where a field is wider: values are cast, one that does not fit is bad.
+    columns: t.StructType | None = None
 
 
 @dataclass(frozen=True)
@@ -141,13 +144,14 @@ class Part:
         """A struct of `wanted`; NULL where the bytes are not read exactly."""
         record = f.lit(None).cast(wanted)
         for number, (mine, body, entry) in enumerate(self._cases()):
-            raw = f.col(self._raw(number))
             reader = entry.reader
             # Fields are copied one by one only where the record differs from the table.
             fits_as_is = same_type(reader.type, wanted) and not entry.names
             value = self._value(number, entry)
-            fitted = value if fits_as_is else f.struct(*project(value, reader.type, wanted, entry.names))
-            record = f.when(mine & reader.is_exact(raw, body), fitted).otherwise(record)
+            narrow = entry.columns is not None
+            columns = [] if fits_as_is else project(value, reader.type, wanted, entry.names, narrow=narrow)
+            good = mine & self._is_good(number, body, entry)
+            record = f.when(good, value if fits_as_is else f.struct(*columns)).otherwise(record)
         return record
 
     def identity(self, columns: Sequence[str]) -> Column:
@@ -155,13 +159,12 @@ class Part:
         where nothing is said."""
         found = f.lit(None).cast("binary")
         for number, (mine, body, entry) in enumerate(self._cases()):
-            raw, reader = f.col(self._raw(number)), entry.reader
-            value = self._value(number, entry)
+            reader, value = entry.reader, self._value(number, entry)
             by_name = {entry.names.get(c.name, c.name): c for c in reader.type.fields}
             if any(name not in by_name for name in columns):
                 continue
             told = [(value[by_name[name].name], by_name[name].dataType) for name in columns]
-            sound = mine & reader.is_exact(raw, body) & ~is_blank(told)
+            sound = mine & self._is_good(number, body, entry) & ~is_blank(told)
             found = f.when(sound, key_id(told)).otherwise(found)
         return found
 
@@ -245,7 +248,23 @@ class Part:
         message = otherwise if said is None else f.coalesce(said, otherwise)
         if entry.schema_id is not None:
             message = f.concat(message, f.lit(f" (schema {entry.schema_id})"))
-        return _problem(UNDECODABLE, message, self.name)
+        problem = _problem(UNDECODABLE, message, self.name)
+        text = self._misfit(number, entry)
+        if text is None:
+            return problem
+        exact = entry.reader.is_exact(f.col(self._raw(number)), body)
+        return f.when(exact & text.isNotNull(), _problem(TOO_WIDE, text, self.name)).otherwise(problem)
+
+    def _is_good(self, number: int, body: Column, entry: Entry) -> Column:
+        """Whether the bytes are read exactly, and every value fits its column."""
+        exact = entry.reader.is_exact(f.col(self._raw(number)), body)
+        text = self._misfit(number, entry)
+        return exact if text is None else exact & text.isNull()
+
+    def _misfit(self, number: int, entry: Entry) -> Column | None:
+        if entry.columns is None:
+            return None
+        return misfit(self._value(number, entry), entry.reader.type, entry.columns, entry.names)
 
     def _value(self, number: int, entry: Entry) -> Column:
         if isinstance(entry.reader, ChangeReader):

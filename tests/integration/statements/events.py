@@ -34,15 +34,19 @@ class Watched:
     ) -> None:
         self.topic = bench.topic(name, partitions)
         self._bench = bench
-        self._value = envelope(columns)
-        self._value_id = bench.register(self.topic, self._value)
-        self._parsed = fastavro.parse_schema(json.loads(json.dumps(self._value)))
+        self.change(columns)
         self._key: Any = None
         if key:
             fields = [{"name": name, "type": columns[name]} for name in key]
             schema = {"type": "record", "name": "Key", "fields": fields}
             self._key_id, self._names = bench.register(self.topic, schema, "key"), list(key)
             self._key = fastavro.parse_schema(schema)
+
+    def change(self, columns: Mapping[str, Any]) -> None:
+        """The columns of the table from now on."""
+        value = envelope(columns)
+        self._value_id = self._bench.register(self.topic, value)
+        self._parsed = fastavro.parse_schema(json.loads(json.dumps(value)))
 
     def send(self, op: str, after: Any = None, before: Any = None, partition: int = 0) -> None:
         event = {"before": before, "after": after, "source": {"connector": "postgresql"}, "op": op}

@@ -7,7 +7,7 @@ from pyspark.sql import Column
 from pyspark.sql import types as t
 
 from headgate.decode.reader import Reader
-from headgate.tables.renames import Rename, names_for, renames_of
+from headgate.tables.renames import Former, Rename, former_names, names_as, names_for, renames_of
 
 
 class Fixed(Reader):
@@ -92,3 +92,53 @@ def test_an_instruction_holds_for_all_schemas() -> None:
     assert names_for(Fixed("a"), 100, [rename]) == {"a": "b"}
     assert names_for(Fixed("a b"), 100, [rename]) == {}
     assert names_for(Fixed("a"), None, [rename]) == {"a": "b"}
+
+
+def former(*readers: Fixed) -> Former:
+    found = former_names(readers)
+    return Former(found, found)
+
+
+def test_columns_that_keep_their_names_are_read_by_aliases() -> None:
+    old, new, newest = Fixed("a c"), Fixed("b c", {"b": ("a",)}), Fixed("z c", {"z": ("b",)})
+    known = former(old, new, newest)
+    assert names_as(new.type, old.type, known) == {"b": "a"}
+    assert names_as(newest.type, old.type, known) == {"z": "a"}, "by way of the schema between"
+    assert names_as(old.type, newest.type, known) == {"a": "z"}, "records that are older than the columns"
+    assert names_as(new.type, new.type, known) == {}
+    assert names_as(struct("x c"), old.type, known) == {}, "nothing says that it is the same"
+
+
+def test_a_field_with_the_name_of_a_column_is_that_column() -> None:
+    both = Fixed("a b", {"b": ("a",)})
+    known = former(Fixed("a"), Fixed("b", {"b": ("a",)}), both)
+    assert names_as(both.type, struct("a"), known) == {}
+    assert names_as(struct("b"), both.type, known) == {}
+
+
+def test_columns_that_keep_their_names_at_depth() -> None:
+    listed = Fixed("x[].b", {"x.element.b": ("a",)})
+    assert names_as(listed.type, struct("x[].a"), former(listed)) == {"x[].b": "a"}
+    both = Fixed("new.b", {"new": ("old",), "new.b": ("a",)})
+    known = former(both)
+    assert names_as(both.type, struct("old.a"), known) == {"new": "old", "new.b": "a"}
+    assert names_as(struct("old.a"), both.type, known) == {"old": "new", "old.a": "b"}
+
+
+def test_columns_that_keep_their_names_are_read_by_protobuf_numbers() -> None:
+    old, new = Fixed("a c", numbers={"a": 1, "c": 2}), Fixed("b c", numbers={"b": 1, "c": 2})
+    known = former(old, new)
+    assert names_as(new.type, old.type, known) == {"b": "a"}
+    assert names_as(old.type, new.type, known) == {"a": "b"}
+
+
+def test_an_older_record_of_another_type_is_not_the_renamed_column() -> None:
+    known = former(Fixed("b", {"b": ("a",)}))
+    number = t.StructType([t.StructField("a", t.IntegerType())])
+    assert names_as(number, struct("b"), known) == {}
+
+
+def test_what_a_later_schema_says_of_a_name_is_not_true_of_an_older_field() -> None:
+    new = former_names([Fixed("b", {"b": ("a",)})])
+    assert names_as(struct("b"), struct("a"), Former({}, new)) == {}
+    assert names_as(struct("a"), struct("b"), Former({}, new)) == {"a": "b"}
