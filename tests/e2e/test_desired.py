@@ -7,7 +7,7 @@ from tests.e2e.feed import Feed
 from tests.support.ledger import read_duckdb
 from tests.support.services import wait_for
 from tests.support.stack import Stack
-from tests.support.worlds import apply_up_to
+from tests.support.worlds import apply_up_to, goes_on
 
 FEED, TOPIC = "desired.in", "desired.first"
 WORLD = f"""
@@ -44,17 +44,6 @@ def changes(stack: Stack, file: Path, *more: str) -> list[tuple[str, str]]:
     return [(step["action"], f"{step['kind']} {step['name']}") for step in steps]
 
 
-def goes_on(stack: Stack, file: Path) -> bool:
-    """Whether an apply ends. It is refused until the server has seen that the one before is gone."""
-    try:
-        stack.run("apply", str(file), "--yes")
-    except AssertionError as refused:
-        if "Another apply is under way" in str(refused) or "has changed since the plan" in str(refused):
-            return False
-        raise
-    return True
-
-
 def test_a_changed_file_changes_what_runs_and_what_it_names_no_more_is_pruned(
     stack: Stack, tmp_path: Path
 ) -> None:
@@ -74,7 +63,7 @@ def test_a_changed_file_changes_what_runs_and_what_it_names_no_more_is_pruned(
     killed = apply_up_to(stack, "[1/1]", str(file), "--yes")
     killed.kill()
     killed.communicate()
-    wait_for("the killed apply to be left", lambda: goes_on(stack, file))
+    wait_for("the killed apply to be left", lambda: goes_on(stack, str(file), "--yes"))
     assert changes(stack, file) == []
     mine = [one for one in stack.json("statement", "list") if one["name"].startswith("first")]
     assert [(one["name"], one["state"]) for one in mine] == [("first.v2", "Running")]

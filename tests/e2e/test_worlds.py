@@ -17,9 +17,10 @@ from headgate.demo.orders import MORE_ORDERS
 from headgate.worlds import WORLDS, Expected, World, world_file
 from tests.support.ledger import read_duckdb
 from tests.support.pages import Typist, read_page
+from tests.support.services import wait_for
 from tests.support.stack import Stack
 from tests.support.there import There, take_away
-from tests.support.worlds import CUT, apply_up_to, check_tables
+from tests.support.worlds import CUT, apply_up_to, check_tables, goes_on
 
 SEED = 7
 
@@ -140,7 +141,7 @@ def test_an_apply_that_is_killed_at_a_step_goes_on_when_it_is_run_again(
     killed.send_signal(signal.SIGKILL)
     assert killed.wait() == -signal.SIGKILL
     killed.communicate()
-    stack.run("apply", *said)
+    wait_for("the killed apply to be left", lambda: goes_on(stack, *said))
     assert stack.json("plan", *said)["steps"] == []
     assert stack.json("statement", "show", f"cut{step}")["state"] == "Running"
     stack.run("destroy", *said, "--delete-data", "--yes")

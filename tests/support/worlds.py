@@ -52,6 +52,17 @@ def apply_up_to(stack: Stack, step: str, *arguments: str) -> "subprocess.Popen[s
     return process
 
 
+def goes_on(stack: Stack, *arguments: str) -> bool:
+    """Whether an apply ends. It is refused until the server has seen that the one before is gone."""
+    try:
+        stack.run("apply", *arguments)
+    except AssertionError as refused:
+        if "Another apply is under way" in str(refused) or "has changed since the plan" in str(refused):
+            return False
+        raise
+    return True
+
+
 def readers(stack: Stack, table: str) -> Iterator[tuple[str, Read]]:
     formats = stack.json("table", "show", table)["spec"]["formats"]
     if "iceberg" in formats:
